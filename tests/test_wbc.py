@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterable
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from slow_parameters import others_slow
 
@@ -17,12 +16,9 @@ from quaddyn.wbc import (
     Command,
     ComTask,
     ContactMotion,
-    FootTask,
     ForceTask,
-    FrameOrientationTask,
     FrameTask,
     FrictionPyramid,
-    JointBounds,
     LinearConstraint,
     NormalForce,
     PostureTask,
@@ -39,6 +35,12 @@ QUADRUPEDS = ("go2", "solo12", "anymal_c", "hyq", "solo8", "anymal_b_kinova", "b
 def random_state(robot: qd.Robot, rng: np.random.Generator, size: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     q = robot.algorithms.integrate(robot.model, robot.q_home, 0.2 * size * rng.normal(size=robot.nv))
     return q, 0.5 * size * rng.normal(size=robot.nv)
+
+
+def at_home() -> tuple[qd.Robot, qd.State]:
+    """A Go2 at rest in its home stance."""
+    robot = qd.load("go2")
+    return robot, qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
 
 
 def imbalance(reference: Reference, robot: qd.Robot, s: qd.State, c: Command) -> tuple[float, float]:
@@ -94,15 +96,6 @@ def test_every_tick_satisfies_the_equations_of_motion_and_limits_or_is_flagged(n
     assert solved > len(stances(robot))
 
 
-def test_no_force_acts_in_flight_and_the_center_of_mass_falls() -> None:
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    c = WholeBodyController(robot).compute(s, ())
-    assert c.status.ok and not c.forces
-    np.testing.assert_allclose(s.com_jacobian @ c.acceleration + s.com_drift, (0.0, 0.0, -G), atol=1e-9)
-    assert "com z: 9.81 m/s^2 less than required" in c.explain()
-
-
 def test_robots_with_fixed_base_need_no_contacts() -> None:
     for name in ("ur5", "panda", "three_link_leg", "chain_10"):
         robot = qd.load(name)
@@ -130,19 +123,6 @@ def test_robots_with_planar_root_stand(name: str) -> None:
     np.testing.assert_allclose(c.acceleration, 0.0, atol=1e-6)
 
 
-def test_passive_joints_are_rows_of_the_equations_of_motion() -> None:
-    full = qd.load("go2")
-    robot = qd.load("go2", actuated=[n for n in full.actuated if n != "FL_calf_joint"])
-    dyn = qd.Dynamics(robot)
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
-    c = WholeBodyController(robot).compute(s)
-    tau = dyn.rnea(s.q, s.v, c.acceleration)
-    for foot, force in c.forces.items():
-        tau -= contact_jacobian(s, foot).T @ force
-    np.testing.assert_allclose(tau, robot.generalized_torques(c.tau), atol=1e-9 * robot.mass)
-    assert c.tau.shape == (11,)
-
-
 # -- priorities ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "anymal_c", "solo8"], ["solo8"]))
 def test_weights_of_lower_levels_do_not_change_higher_levels(name: str) -> None:
@@ -167,25 +147,8 @@ def test_weights_of_lower_levels_do_not_change_higher_levels(name: str) -> None:
             assert len({c.status.outcome for c in commands}) == 1
 
 
-def test_swapping_two_levels_swaps_the_task_with_a_residual() -> None:
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
-    wish = np.array([0.0, 0.0, 2.0])
-    lost = {}
-    for order in (("com", "posture"), ("posture", "com")):
-        made = {"com": ComTask(robot), "posture": PostureTask(robot)}
-        made["com"].reference(s.com, acceleration=wish)
-        c = WholeBodyController(robot, tasks=[made[order[0]], made[order[1]], ForceTask(robot)]).compute(s)
-        lost[order] = [np.abs(c.levels[k + 1].tasks[order[k]]).max() for k in range(2)]
-    for first, second in lost.values():
-        assert first < 1e-9 and second > 0.1
-
-
 def test_inequalities_work_on_any_level_and_tasks_on_level_0() -> None:
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    robot, s = at_home()
     com = ComTask(robot)
     com.reference(s.com, acceleration=np.array([1.0, 0.0, 0.0]))
     gentle = TorqueLimits(robot, limits=4.0, name="gentle torque")  # less than the torque of standing
@@ -204,8 +167,7 @@ def test_inequalities_work_on_any_level_and_tasks_on_level_0() -> None:
 
 
 def test_custom_linear_constraints_hold() -> None:
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    robot, s = at_home()
     up = np.array([[0.0, 0.0, 1.0]])
     equal = LinearConstraint("equal", 0.0, 0.0, forces={"FL": up, "RR": -up})
     knee = np.zeros((1, robot.nu))
@@ -222,64 +184,8 @@ def test_custom_linear_constraints_hold() -> None:
 
 
 # -- hard ticks ----------------------------------------------------------------------------------------------------
-def test_infeasible_ticks_are_flagged_finite_and_least_violated() -> None:
-    robot = qd.load("go2")
-    dyn, reference = qd.Dynamics(robot), Reference(robot.source, root=robot.root)
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
-    for limits, minimum in ((0.0, 0.0), (4.0, 80.0), (1.0, 200.0)):
-        level_0 = [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueLimits(robot, limits=limits)]
-        level_0.append(JointBounds(robot, 1e-3, acceleration=20.0))
-        wbc = WholeBodyController(robot, constraints=level_0)
-        for settings in wbc.contacts.values():
-            settings.set_normal_force_bounds(minimum)
-        c = wbc.compute(s)
-        assert c.status.outcome == "infeasible" and not c.status.ok
-        assert np.isfinite(c.tau).all() and max(imbalance(reference, robot, s, c)) < 1e-9
-        assert c.levels[0].violations or np.abs(c.levels[0].tasks["contact"]).max() > 1e-3
-
-        # least: no small change of x makes the sum of squares of level 0 smaller
-        def cost(x: np.ndarray, c: Command = c) -> float:
-            groups = c.details.problem.levels[0]
-            y = [g.weights * np.maximum(np.maximum(g.A @ x - g.upper, g.lower - g.A @ x), 0.0) for g in groups]
-            return sum(float(part @ part) for part in y)
-
-        x, best = c.details.x, cost(c.details.x)
-        rng = np.random.default_rng(0)
-        for size in (1e-4, 1e-2, 1.0):
-            for _ in range(50):
-                assert cost(x + size * rng.normal(size=len(x))) >= best - 1e-9 * (1.0 + best)
-        assert "less than required" in c.explain()
-
-
-def test_stretched_knees_stay_finite_and_within_their_acceleration_bounds() -> None:
-    for name in ("go2", "solo12", "anymal_c"):
-        robot = qd.load(name)
-        dyn = qd.Dynamics(robot)
-        q = robot.q_home.copy()
-        for leg in robot.legs.values():  # almost straight: 0.002 rad
-            q[robot.configuration_index(leg.knee)] = 0.002 * leg.knee_sign
-            q[robot.configuration_index(leg.joints[1])] = 0.0
-        s = dyn.update(q, 0.1 * np.random.default_rng(0).normal(size=robot.nv))
-        for stance in (robot.feet, robot.feet[:1], ("FL", "RR")):
-            wbc = WholeBodyController(robot, ramp_time=0.0, constraints=constraints_without_position_limits(robot))
-            wbc.tasks["com"].reference(s.com - (0.0, 0.0, 0.05))
-            c = wbc.compute(s, stance)
-            assert np.isfinite(c.tau).all()
-            if c.status.ok:
-                bound = wbc.tasks["joint bounds"].acceleration
-                assert (np.abs(c.acceleration[robot.actuated_index]) <= bound * (1.0 + 1e-6)).all()
-            else:
-                assert c.status.violation > 1e-6
-
-
-def constraints_without_position_limits(robot: qd.Robot) -> list[object]:
-    bounds = JointBounds(robot, 1e-3, position=False)
-    return [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueLimits(robot), bounds]
-
-
 def test_friction_cone_holds_on_ice_and_is_named_in_the_explanation() -> None:
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    robot, s = at_home()
     wbc = WholeBodyController(robot, friction=0.05)
     wbc.tasks["com"].reference(s.com, acceleration=np.array([3.0, 0.0, 0.0]))
     c = wbc.compute(s)
@@ -358,29 +264,8 @@ def test_invalid_input_raises_before_anything_is_computed() -> None:
 
 
 # -- contacts ------------------------------------------------------------------------------------------------------
-def test_friction_cones_use_the_normal_of_each_contact() -> None:
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    n = np.array([0.3, 0.0, 1.0]) / np.linalg.norm([0.3, 0.0, 1.0])
-    wbc = WholeBodyController(robot, friction=0.4)
-    wbc.contacts["FL"].normal = n
-    wbc.contacts["RR"].friction = 0.1
-    wbc.contacts["FR"].set_normal_force_bounds(5.0, 20.0)
-    c = wbc.compute(s)
-    assert c.status.ok
-    f = c.forces["FL"]
-    assert np.linalg.norm(f - (f @ n) * n) <= 0.4 * (f @ n) + 1e-7
-    assert np.hypot(*c.forces["RR"][:2]) <= 0.1 * c.forces["RR"][2] + 1e-7
-    assert 5.0 - 1e-7 <= c.forces["FR"][2] <= 20.0 + 1e-7
-    with pytest.raises(qd.ArgumentError, match="normal"):
-        wbc.contacts["FL"].normal = np.zeros(3)
-    with pytest.raises(qd.ArgumentError, match="friction"):
-        wbc.contacts["FL"].friction = np.nan
-
-
 def test_inner_pyramid_reduces_friction_by_the_documented_ratio() -> None:
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    robot, s = at_home()
     for faces in (4, 8, 16):
         com = ComTask(robot)
         com.reference(s.com, acceleration=np.array([50.0, 0.0, 0.0]))
@@ -391,32 +276,8 @@ def test_inner_pyramid_reduces_friction_by_the_documented_ratio() -> None:
         assert total[0] / total[2] == pytest.approx(0.5 * np.cos(np.pi / faces), abs=1e-6)
 
 
-def test_bilateral_contacts_pull_and_surfaces_carry_moments() -> None:
-    robot = qd.load("anymal_b_kinova")
-    dyn = qd.Dynamics(robot)
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
-    hand = "j2s6s200_end_effector"
-    grip = Contact(name="hand", frame=hand, kind="surface", half_size=(0.05, 0.05), unilateral=False)
-    force = ForceTask(robot, "pull", contacts=("hand",))
-    force.reference({"hand": np.array([0.0, 0.0, -40.0])})
-    wbc = WholeBodyController(
-        robot, contacts=[grip], tasks=[[ComTask(robot), force], PostureTask(robot), ForceTask(robot)]
-    )
-    c = wbc.compute(s, (*robot.feet, "hand"))
-    assert c.status.ok and c.forces["hand"].shape == (6,)
-    np.testing.assert_allclose(c.forces["hand"][:3], (0.0, 0.0, -40.0), atol=1e-7)
-    a = s.jacobian(hand) @ c.acceleration + s.drift(hand)
-    np.testing.assert_allclose(a, 0.0, atol=1e-8)
-    tau = dyn.rnea(s.q, s.v, c.acceleration, fext={hand: c.forces["hand"]})
-    for foot in robot.feet:
-        tau -= contact_jacobian(s, foot).T @ c.forces[foot]
-    np.testing.assert_allclose(tau, robot.generalized_torques(c.tau), atol=1e-8)
-
-
 def test_center_of_pressure_stays_inside_its_surface() -> None:
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    robot, s = at_home()
     soles = [
         Contact(name=foot, frame=foot, kind="surface", half_size=(0.01, 0.02), force_only=True) for foot in robot.feet
     ]
@@ -449,9 +310,7 @@ def test_torques_are_continuous_when_grips_are_made_and_broken() -> None:
 
 
 def test_compliant_contact_carries_the_force_of_its_spring() -> None:
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    robot, s = at_home()
     soft = Contact.from_foot(robot, "FL", stiffness=5e3)
     wbc = WholeBodyController(robot, contacts=[soft])
     wbc.contacts["FL"].surface_height = 0.004
@@ -465,37 +324,6 @@ def test_compliant_contact_carries_the_force_of_its_spring() -> None:
     wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 5e3 * depth + 10.0])})
     down = wbc.compute(s)
     assert (contact_jacobian(s, "FL") @ down.acceleration)[2] < -0.1
-
-
-def test_force_only_contact_leaves_the_motion_free() -> None:
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    push = Contact.from_foot(robot, "FL", force_only=True)
-    task = ForceTask(robot)
-    task.reference({"FL": np.array([0.0, 0.0, 15.0])})
-    foot = FootTask(robot, "FL")
-    foot.reference(s.placement("FL").translation, acceleration=np.array([1.0, 0.0, 2.0]))
-    wbc = WholeBodyController(robot, contacts=[push], tasks=[[foot, task], [ComTask(robot), PostureTask(robot)]])
-    wbc.tasks["forces"].weight = 1.0
-    c = wbc.compute(s)
-    assert c.status.ok
-    a = (s.jacobian("FL") @ c.acceleration + s.drift("FL"))[:3]
-    np.testing.assert_allclose(a, (1.0, 0.0, 2.0), atol=0.5)
-
-
-def test_torque_rate_bounds_the_step_between_ticks() -> None:
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
-    level_0 = [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueRate(robot, 100.0)]
-    wbc = WholeBodyController(robot, constraints=level_0)
-    before = wbc.compute(s).tau
-    wbc.tasks["com"].reference(s.com, acceleration=np.array([0.0, 0.0, 3.0]))
-    for _ in range(5):
-        c = wbc.compute(s)
-        assert np.abs(c.tau - before).max() <= 0.1 + 1e-7
-        before = c.tau
-    assert any("torque rate" in name for name in c.levels[0].active)
 
 
 # -- switching -----------------------------------------------------------------------------------------------------
@@ -628,39 +456,9 @@ def test_robots_stand_and_squat_without_tuning(name: str) -> None:
     np.testing.assert_allclose(dyn.update(sim.q, sim.v).com, home, atol=2e-3 * home[2])
 
 
-def test_foot_lifts_and_returns() -> None:
-    robot = qd.load("go2")
-    dyn, sim = qd.Dynamics(robot), qd.Simulation(robot, dt=2e-3)
-    wbc = WholeBodyController(robot, dt=2e-3)
-    s = dyn.update(sim.q, sim.v)
-    home, start = s.com.copy(), s.placement("FL").translation
-    support = np.mean([s.placement(f).translation for f in ("FR", "RL", "RR")], axis=0)
-    aside = home + 0.8 * np.array([support[0] - home[0], support[1] - home[1], 0.0])
-    highest = 0.0
-    for i in range(900):
-        s = dyn.update(sim.q, sim.v)
-        t = i * 2e-3
-        blend = min(t / 0.5, 1.0)
-        blend = blend * blend * (3.0 - 2.0 * blend)
-        wbc.tasks["com"].reference(home + blend * (aside - home))
-        stance = robot.feet
-        if 0.7 <= t < 1.4:
-            stance = robot.feet[1:]
-            phase = np.clip((t - 0.8) / 0.5, 0.0, 1.0)
-            lift = 0.05 * np.sin(np.pi * phase) ** 2
-            wbc.tasks["FL"].reference(start + np.array([0.0, 0.0, lift]))
-        c = wbc.compute(s, stance)
-        sim.step(c.tau)
-        highest = max(highest, s.placement("FL").translation[2] - start[2])
-    assert highest > 0.03
-    assert wbc.contact_activations["FL"] == 1.0 and sim.contact_forces["FL"][2] > 1.0
-    np.testing.assert_allclose(dyn.update(sim.q, sim.v).com, aside, atol=0.01)
-
-
 # -- the certificate -----------------------------------------------------------------------------------------------
 def test_explanations_are_valid_counterfactuals() -> None:
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    robot, s = at_home()
 
     def tick(limited: tuple[str, ...]) -> Command:
         wbc = WholeBodyController(robot)
@@ -706,8 +504,7 @@ def test_command_properties_refer_to_its_own_tick(name: str) -> None:
 
 
 def test_margins_are_distances_to_the_limits() -> None:
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    robot, s = at_home()
     c = WholeBodyController(robot).compute(s)
     for joint, tau, limit in zip(robot.actuated, c.tau, robot.effort_limits, strict=True):
         assert c.margins[f"{joint} torque limit"] == pytest.approx(limit - abs(tau), abs=1e-9)
@@ -716,18 +513,3 @@ def test_margins_are_distances_to_the_limits() -> None:
         inner = 0.6 / np.sqrt(2.0) * f[2] - max(abs(f[0]), abs(f[1]))
         assert c.margins[f"{foot} friction cone"] == pytest.approx(inner, abs=1e-9)
     assert [level.rank for level in c.levels] == [12, 6, 6]
-
-
-def test_joint_orientation_task_turns_the_base() -> None:
-    robot = qd.load("anymal_c")
-    dyn, sim = qd.Dynamics(robot), qd.Simulation(robot, dt=2e-3)
-    wbc = WholeBodyController(robot, dt=2e-3)
-    wanted = pin.rpy.rpyToMatrix(0.05, -0.1, 0.15)
-    s = dyn.update(sim.q, sim.v)
-    wbc.tasks["com"].reference(s.com.copy())
-    wbc.tasks["base"].reference(wanted)
-    for _ in range(600):
-        sim.step(wbc.compute(dyn.update(sim.q, sim.v)).tau)
-    task = FrameOrientationTask(robot, robot.bodies[0].name)
-    task.reference(wanted)
-    assert np.abs(task.error(dyn.update(sim.q, sim.v))).max() < 0.01

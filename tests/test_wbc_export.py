@@ -23,7 +23,7 @@ from quaddyn.wbc import (
     export_c,
 )
 
-TICKS = int(os.environ.get("QUADDYN_TICKS", "3000"))
+TICKS = int(os.environ.get("QUADDYN_TICKS", "3000" if "QUADDYN_SLOW" in os.environ else "1000"))
 #: CMake's build type; as in `cc.SAME_BITS`, in the nightly run that of users.
 BUILD = "Release" if "QUADDYN_SLOW" in os.environ else "Debug"
 

@@ -270,7 +270,7 @@ def test_invalid_numbers_of_a_tick_file_are_rejected_by_field(
         replay(save_with_digest(tmp_path / "tick.npz", saved_arrays | {field: array}))
 
 
-@pytest.mark.parametrize(("runs", "judged"), [(40, 0.4), pytest.param(150, 0.1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("runs", "judged"), [(24, 0.3), pytest.param(150, 0.1, marks=pytest.mark.slow)])
 def test_mutated_ticks_with_a_valid_digest_are_rejected_or_solved(runs: int, judged: float) -> None:
     """In a separate process, so that a crash is detected; `tick_mutants` can run more of them."""
     command = [sys.executable, str(Path(__file__).with_name("tick_mutants.py")), "--runs", str(runs), "--seed", "3"]

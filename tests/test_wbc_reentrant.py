@@ -66,7 +66,7 @@ def test_interrupts_leave_no_lock_behind(controller_and_state, kind: str) -> Non
     call, count, longest = {
         "call": (locked, 1500, 3e-5),
         "controller": (lambda: controller.compute(state), 500, 1e-4),
-        "plant": (lambda: plant.step(tau), 50, 1e-3),
+        "plant": (lambda: plant.step(tau), 30, 1e-3),
     }[kind]
     assert interrupt(call, count, longest, np.random.default_rng(0)) > count // 10
     call()
