@@ -339,20 +339,6 @@ def test_spheres_of_collision_shapes_reach_as_far_as_the_shapes() -> None:
     assert 8 <= len(trunk) <= 26 and 0.3 < size[0] < 0.5 and 0.05 < size[2] < 0.3
 
 
-def test_step_with_a_hundred_contacts_reports_its_status_correctly() -> None:
-    rng = np.random.default_rng(7)
-    pile = {f"{i}": ContactSphere("base", 0.0, np.append(rng.uniform(-0.2, 0.2, 2), -0.05)) for i in range(100)}
-    sim = Simulation(block(), spheres=pile)
-    q = sim.robot.q_home.copy()
-    q[2] = 0.05
-    sim.reset(q, np.array([0.3, 0.0, -0.1, 0.0, 0.0, 0.5]))
-    for _ in range(5):
-        sim.step(np.zeros(0))
-        assert (sim.status == "inaccurate") == (sim.residual > 1e-8)
-        assert np.isfinite(sim.q).all() and all(np.isfinite(c.force).all() for c in sim.contacts)
-    assert len(sim.contacts) > 3
-
-
 def test_too_many_contacts_are_rejected_without_changing_the_state() -> None:
     def plate(count: int) -> Simulation:
         rng = np.random.default_rng(7)
@@ -412,21 +398,6 @@ def test_step_satisfies_momentum_balance_and_contact_law() -> None:
     assert pushed > 4 * draws
 
 
-def test_fallback_solvers_handle_contacts_left_by_the_compiled_solver() -> None:
-    robot = robot_of("go2")
-    good, poor = Simulation(robot), Simulation(robot)
-    v = np.zeros(robot.nv)
-    v[:3] = 0.5, 0.2, -1.0
-    for sim in (good, poor):
-        sim.reset(None, v)
-    law = poor._step_model.law._replace(tolerance=-1.0)  # as if no solution was found
-    poor._step_model = poor._step_model._replace(law=law)
-    for sim in (good, poor):
-        sim.step(np.zeros(robot.nu))
-    assert poor.status in ("solved", "passive", "retried") and poor.residual <= 1e-8
-    np.testing.assert_allclose(poor.v, good.v, atol=1e-6)
-
-
 def test_compiled_solver_equals_alternating_directions_solver() -> None:
     robot, rng = robot_of("solo12"), np.random.default_rng(5)
     sim = Simulation(robot)
@@ -479,7 +450,7 @@ def test_ground_adds_no_energy_to_a_dropped_robot(
     assert touched and inaccurate <= 2
 
 
-@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "hyq"])
+@pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_c", "hyq"], ["go2", "hyq"]))
 def test_ground_adds_no_energy_to_a_violent_tumble(name: str) -> None:
     """Without torques, rotated and thrown: fast feet penetrate by millimeters per step; separation adds no energy."""
     robot, rng = robot_of(name), np.random.default_rng(0)
@@ -942,18 +913,6 @@ def test_dropped_go2_has_the_same_motion_in_both_plants(v: tuple[float, float, f
         forces.append(log.forces[:, :, 2].sum(axis=1).mean())
     assert np.linalg.norm(ways[0] - ways[1], axis=1).max() < 1e-3
     assert forces[0] == pytest.approx(forces[1], rel=5e-3)
-
-
-@pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_b"], ["anymal_b"]))
-def test_same_controller_has_the_same_standing_height_in_both_plants(name: str) -> None:
-    robot = robot_of(name)
-    heights = []
-    for kind in (Simulation, MujocoPlant):
-        plant = kind(robot)
-        plant.run(Stand(robot), 1.5 if NIGHT else 0.8, control_dt=0.002)
-        heights.append(plant.q[2])
-        assert plant.q[2] == pytest.approx(robot.q_home[2], abs=5e-3)
-    assert abs(heights[0] - heights[1]) < 2e-3
 
 
 def test_joint_friction_does_not_exceed_coulomb_friction() -> None:
