@@ -9,7 +9,7 @@ SMOKE_TESTS = {
     "demo": "test_demo::test_slow_squat_lowers_the_base_by_30_percent",
     "dynamics": "test_dynamics::test_aba_inverts_rnea",
     "envs": "test_envs::test_reward_follows_its_formula",
-    "estimation": "test_estimation::test_only_active_contacts_get_forces",
+    "estimation": "test_estimation::test_push_on_the_trunk_is_distinguished_from_contact_forces",
     "hierarchy": "test_hierarchy::test_single_task_solution_equals_the_pseudo_inverse",
     "identification": "test_identification_base::test_floating_base_robot_with_twelve_joints_has_94_base_parameters",
     "jax": "test_smoke::test_missing_extra_is_named",

@@ -50,10 +50,8 @@ def simulate_flight(
     return out
 
 
-@pytest.mark.parametrize(
-    ("name", "root"), [("go2", "free"), ("anymal_c", "free"), ("solo12", "planar"), ("ur5", "fixed"), ("z1", "fixed")]
-)
-@pytest.mark.parametrize("gain", [20.0, 300.0, np.inf])
+@pytest.mark.parametrize(("name", "root"), [("anymal_c", "free"), ("solo12", "planar"), ("ur5", "fixed")])
+@pytest.mark.parametrize("gain", [20.0, np.inf])
 def test_residual_follows_a_constant_force_with_the_specified_lag(name: str, root: str, gain: float) -> None:
     robot = qd.load(name, root=root)
     rng, dyn, dt = np.random.default_rng(1), qd.Dynamics(robot), 1e-3
@@ -63,28 +61,6 @@ def test_residual_follows_a_constant_force_with_the_specified_lag(name: str, roo
         r = observer.update(dyn.update(q, v), tau)
         expected = external * (1.0 - np.exp(-gain * dt * step)) if step else 0.0 * external
         np.testing.assert_allclose(r, expected, atol=1e-3 * np.abs(external).max())
-
-
-def test_error_of_the_trapezoidal_rule_is_of_second_order(go2: qd.Robot) -> None:
-    dyn, external, errors = qd.Dynamics(go2), np.zeros(go2.nv), []
-    for dt in (4e-3, 2e-3):
-        observer = MomentumObserver(go2, dt=dt, gain=np.inf, joint_friction=False)
-        worst = 0.0
-        for q, v in simulate_flight(go2, dyn, external, np.zeros(go2.nu), dt, round(0.04 / dt), 3):
-            worst = max(worst, float(np.abs(observer.update(dyn.update(q, v), np.zeros(go2.nu))).max()))
-        errors.append(worst)
-    assert 3.5 < errors[0] / errors[1] < 4.5
-
-
-@pytest.mark.parametrize("gain", [30.0, 1000.0])
-def test_velocity_noise_causes_the_documented_noise_of_the_residual(go2: qd.Robot, gain: float) -> None:
-    rng, dyn, dt, size = np.random.default_rng(2), qd.Dynamics(go2), 1e-3, 1e-3
-    observer, zero, out = MomentumObserver(go2, dt=dt, gain=gain, joint_friction=False), np.zeros(go2.nu), []
-    for _ in range(3000):
-        out.append(observer.update(dyn.update(go2.q_home, rng.normal(0.0, size, go2.nv)), zero))
-    beta = np.exp(-gain * dt)
-    stated = (1.0 - beta) / dt * np.sqrt(2.0 / (1.0 + beta)) * size * np.linalg.norm(dyn.crba(go2.q_home), axis=1)
-    np.testing.assert_allclose(np.std(out[500:], axis=0), stated, rtol=0.15)
 
 
 def test_joint_friction_does_not_appear_as_external_force() -> None:
@@ -141,35 +117,6 @@ def test_push_on_the_trunk_is_distinguished_from_contact_forces(go2: qd.Robot) -
     assert np.abs(estimate.residual).max() > 1.0
 
 
-def test_unobservable_force_along_a_straight_leg_is_reported(go2: qd.Robot) -> None:
-    q = go2.q_home.copy()
-    q[[go2.configuration_index(leg.knee) for leg in go2.legs.values() if leg.knee]] = 0.0
-    dyn = qd.Dynamics(go2)
-    contacts = ContactSet.from_feet(go2, radius=0.0)
-    # hip, knee and foot are collinear: joint torques do not depend on the force along the leg
-    hidden = ContactForceEstimator(contacts, dt=1e-3, rows="joints", rank_tolerance=0.05)
-    whole = ContactForceEstimator(contacts, dt=1e-3, rows="all")
-    for estimator in (hidden, whole):
-        for _ in range(3):
-            estimate = estimator.update(dyn.update(q, np.zeros(go2.nv)), np.zeros(go2.nu))
-            assert all(np.isfinite(f).all() for f in estimate.forces.values())
-        assert estimate.unobservable_dimensions == (4 if estimator is hidden else 0)
-
-
-def test_only_active_contacts_get_forces(go2: qd.Robot) -> None:
-    contacts = ContactSet.from_feet(go2)
-    contacts.activate(("FL",))
-    estimator = ContactForceEstimator(contacts, dt=1e-3)
-    dyn = qd.Dynamics(go2)
-    for _ in range(2):
-        estimate = estimator.update(dyn.update(go2.q_home, np.zeros(go2.nv)), np.zeros(go2.nu))
-    assert set(estimate.forces) == {"FL"}
-    contacts.activate(())
-    estimate = estimator.update(dyn.update(go2.q_home, np.zeros(go2.nv)), np.zeros(go2.nu))
-    assert estimate.forces == {}
-    np.testing.assert_allclose(estimate.residual, estimator.observer.residual)
-
-
 # -- touchdown -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "solo12", "hyq"], ["go2"]))
 def test_touchdown_is_detected_within_20_ms_and_not_early(name: str) -> None:
@@ -192,27 +139,6 @@ def test_touchdown_is_detected_within_20_ms_and_not_early(name: str) -> None:
     assert set(first) == set(robot.feet) == set(detector.feet_in_contact)
     for event in first.values():
         assert event.kind == "touchdown" and landed is not None and 0.0 <= event.time - landed < 0.02
-
-
-def test_trigger_ignores_noise_between_thresholds_and_short_spikes(go2: qd.Robot) -> None:
-    detector, dt = TouchdownDetector(go2, touchdown_threshold=20.0, liftoff_threshold=10.0, dwell_time=0.003), 1e-3
-
-    def feed(values: list[float], start: int) -> list[tuple[int, str]]:
-        seen = []
-        for i, value in enumerate(values, start):
-            for event in detector.update(i * dt, {"FL": np.array([0.0, 0.0, value])}):
-                seen.append((i, event.kind))
-        return seen
-
-    assert feed([0.0, 19.0, 30.0, 30.0, 0.0, 30.0, 30.0, 30.0], 0) == []  # never 3 ms above the threshold
-    assert feed([30.0], 8) == [(8, "touchdown")]
-    assert feed([11.0, 19.0, 12.0, 5.0, 5.0, 5.0, 15.0], 9) == []
-    assert feed([5.0, 5.0, 5.0, 5.0], 16) == [(19, "lift_off")]
-    slope = np.array([np.sin(0.3), 0.0, np.cos(0.3)])
-    detector.reset()
-    for i in range(5):
-        detector.update(i * dt, {"FR": 25.0 * slope}, normal=slope)
-    assert detector.feet_in_contact == ("FR",)
 
 
 def test_raised_thresholds_keep_their_ratio_and_stay_above_the_given_ones(go2: qd.Robot) -> None:

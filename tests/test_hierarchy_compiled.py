@@ -44,20 +44,6 @@ def test_compiled_solver_agrees_with_numpy_reference(kind):
             )
 
 
-@pytest.mark.parametrize("kind", hp.KINDS)
-def test_second_solve_starts_warm_with_the_same_solution(kind):
-    rng = np.random.default_rng([12, hp.KINDS.index(kind)])
-    for _ in range(8):
-        levels = hp.problem(kind, rng)
-        solver = solver_of(levels)
-        cold = solver.solve()
-        again = solver.solve()
-        np.testing.assert_allclose(again.x, cold.x, atol=1e-9 * (1.0 + np.abs(cold.x).max()))
-        assert again.solver_path in ("equalities", "warm")
-        solver.clear_warm_start()
-        assert solver.solve().x.tobytes() == cold.x.tobytes()
-
-
 #: Results of `count_iterations` by kind of problem.
 WORK = {
     "generic": (404, 162, 21),
@@ -91,18 +77,6 @@ def test_correct_working_set_guess_reduces_iterations_of_infeasible_problems():
     """If the violated rows depend on rounding, one guess in 24 may fail; the cost depends on the processor."""
     cold, told, warm = count_iterations("infeasible")
     assert cold <= 440 and told <= 0.15 * cold and warm >= 23, (cold, told, warm)
-
-
-def test_one_solver_solves_successive_problems():
-    rng = np.random.default_rng(13)
-    solver = HierarchySolver(6, [(2, 8), (3, 4), (6, 0)])
-    for _ in range(60):
-        levels = [
-            Level(rng.normal(size=(m, 6)), rng.normal(size=m), C=rng.normal(size=(p, 6)), lower=-rng.random(p) - 0.1)
-            for m, p in ((2, 8), (3, 4), (6, 0))
-        ]
-        solver.load(levels)
-        np.testing.assert_allclose(solver.solve().x, oracle.solve(levels).x, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", hp.KINDS)
