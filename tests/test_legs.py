@@ -17,6 +17,7 @@ from urdf_editing import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segm
 
 import quaddyn as qd
 from quaddyn.robot.catalogue import example_robot_folder
+from quaddyn.robot.foot_geometry import find_foot_sphere
 from quaddyn.robot.stance import stance
 
 
@@ -611,6 +612,18 @@ def test_legs_of_other_kinematic_structure_stand(plan: tuple[Segment, ...]) -> N
     assert_legs(robot, expected_legs(plan))
     assert_stands(robot)
     assert all(leg.n == len(plan) for leg in robot.legs.values())
+
+
+def test_wheel_without_shapes_has_the_radius_of_a_disc_with_its_inertia() -> None:
+    mass, radius = 0.5, 0.08
+    spin = f'ixx="1e-3" iyy="{0.5 * mass * radius**2}" izz="1e-3" ixy="0" ixz="0" iyz="0"'
+    robot = qd.load(
+        f'''<robot name="r"><link name="a"/><link name="w"><inertial><mass value="{mass}"/><inertia {spin}/></inertial>
+        </link><joint name="j" type="continuous"><parent link="a"/><child link="w"/><axis xyz="0 1 0"/></joint>
+        </robot>'''
+    )
+    found = find_foot_sphere(robot.bodies[-1])
+    assert found.radius == pytest.approx(radius) and "no shape gives the radius of the wheel" in found.guess
 
 
 @pytest.mark.parametrize("plan", [SLIDE, SLIDE_TWO], ids=["roll-pitch-slide", "pitch-slide"])
