@@ -228,6 +228,23 @@ def resting(estimator: BaseEstimator, ticks: int, **readings: np.ndarray) -> tup
     return q, v
 
 
+@pytest.mark.parametrize("lost", [1, 3])
+def test_lost_readings_are_interpolated(lost: int) -> None:
+    robot, rng = qd.load("go2"), np.random.default_rng(1)
+    joints, still = robot.q_home[7:], np.zeros(robot.nu)
+    start, end = (np.array([*rng.normal(size=3), *rng.normal([0.0, 0.0, 9.8])]) for _ in range(2))
+    states = []
+    for steps in (1, lost + 1):
+        estimator = BaseEstimator(robot, dt=DT)
+        estimator.update(joints, still, start[:3], start[3:], ())
+        for k in range(1, steps + 1):
+            reading = start + k / steps * (end - start)
+            q, v = estimator.update(joints, still, reading[:3], reading[3:], (), periods=(lost + 1) // steps)
+        states.append((q, v))
+    for one, each in zip(*states, strict=True):
+        np.testing.assert_allclose(one, each, atol=1e-12)
+
+
 def test_standing_estimate_is_constant_and_gyro_bias_converges() -> None:
     robot, bias = qd.load("solo12"), np.array([0.02, -0.01, 0.0])
     estimator = BaseEstimator(robot, dt=DT, flat_ground=True)

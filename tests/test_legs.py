@@ -18,6 +18,7 @@ from urdf_editing import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segm
 import quaddyn as qd
 from quaddyn.robot.catalogue import example_robot_folder
 from quaddyn.robot.foot_geometry import find_foot_sphere
+from quaddyn.robot.limbs import find_limbs, leg_forward_and_left
 from quaddyn.robot.stance import stance
 
 
@@ -612,6 +613,23 @@ def test_legs_of_other_kinematic_structure_stand(plan: tuple[Segment, ...]) -> N
     assert_legs(robot, expected_legs(plan))
     assert_stands(robot)
     assert all(leg.n == len(plan) for leg in robot.legs.values())
+
+
+def test_legs_at_the_sides_of_a_cross_bend_outward_for_either_sign_of_their_axes() -> None:
+    robot = qd.load(Path(__file__).with_name("cases") / "quadruped_plus" / "robot.urdf")
+    forward, left, bend_sideways = np.array(X), np.array(Y), 0
+    for limb in find_limbs(robot.bodies):
+        for sign in (1.0, -1.0):
+            ahead, aside = leg_forward_and_left(
+                dataclasses.replace(limb, bending_axis=sign * limb.bending_axis), forward, left
+            )
+            if abs(limb.origin[1]) > abs(limb.origin[0]):
+                bend_sideways += 1
+                assert ahead @ limb.origin > 0.9 * np.linalg.norm(limb.origin[:2])
+                np.testing.assert_allclose(np.cross(ahead, aside), [0.0, 0.0, 1.0], atol=1e-9)
+            else:
+                assert ahead is forward and aside is left
+    assert bend_sideways == 4
 
 
 def test_wheel_without_shapes_has_the_radius_of_a_disc_with_its_inertia() -> None:

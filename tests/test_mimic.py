@@ -238,6 +238,20 @@ def test_terms_and_contacts_of_the_embedded_plant_equal_dynamics(robot: qd.Robot
     np.testing.assert_allclose(plant.v - v, 1e-3 * dyn.aba(q, v, force), atol=1e-10)
 
 
+def test_embedded_plant_adds_the_offset_of_a_joint_that_follows_with_the_same_speed() -> None:
+    robot = qd.load(machine(JOINTS | {"z_mirror": (*JOINTS["z_mirror"][:4], ("z_leader", 1.0, 0.4))}))
+    q, tree = (
+        robot.random_configuration(2),
+        kinematic_tree.make_kinematic_tree(robot.model, robot.armature, robot.coupling),
+    )
+    joints = joint_placements.make_placed_joints(tree)
+    joint_placements.place_joints(tree, q, joints)
+    place = qd.Dynamics(robot).frame_placement(q, "z_mirror")
+    np.testing.assert_allclose(
+        joints.poses[robot.model.getJointId("z_mirror")][:9], place.rotation.T.ravel(), atol=1e-12
+    )
+
+
 def test_motion_is_the_same_in_both_plants(robot: qd.Robot, state: tuple) -> None:
     plants = [kind(robot, dt=1e-3, floor=-np.inf) for kind in (qd.Simulation, qd.MujocoPlant)]
     for plant in plants:

@@ -118,6 +118,7 @@ def test_results_do_not_depend_on_the_axes_of_the_foot_link(robot: qd.Robot) -> 
         q = flat_foot_stance(each, soles)
         dyn, contacts = qd.Dynamics(each), ContactSet(each, soles)
         s = dyn.update(q, np.zeros(each.nv))
+        np.testing.assert_allclose(s.com[:2], np.mean([*contacts.positions(s).values()], axis=0)[:2], atol=1e-5)
         wbc = qd.WholeBodyController(each, contacts=soles)
         wbc.tasks.com.reference(s.com, acceleration=np.array([2.5, -1.0, 0.5]))
         command = wbc.compute(s)
