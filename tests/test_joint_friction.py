@@ -203,6 +203,16 @@ def test_friction_torque_is_explained_saved_and_reset(robot_with_friction: qd.Ro
         )
 
 
+def test_friction_that_is_set_later_starts_at_the_measured_velocity(robot_with_friction: qd.Robot) -> None:
+    wbc, dyn = WholeBodyController(robot_with_friction), qd.Dynamics(robot_with_friction)
+    v, friction = 0.4 * np.eye(robot_with_friction.nv)[8], wbc.tasks.joint_friction
+    friction.damping[8] = friction.coulomb[8] = 0.0
+    wbc.compute(dyn.update(robot_with_friction.q_home, v))
+    friction.damping[8] = 1.0
+    command = wbc.compute(dyn.update(robot_with_friction.q_home, v))
+    assert command.friction_torque[2] == pytest.approx(0.4)
+
+
 def test_invalid_friction_parameters_are_rejected(robot_with_friction: qd.Robot) -> None:
     friction = JointFriction(
         robot_with_friction, coulomb=0.2, damping=np.arange(robot_with_friction.nv), time_constant=0.0

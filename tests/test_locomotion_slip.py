@@ -24,6 +24,8 @@ from quaddyn.locomotion.friction_model import (
     SLIP_MARGIN_FRACTION,
     FrictionModel,
     adapt_friction,
+    allocate_friction_state,
+    set_assumed_bound,
     set_normals,
 )
 from quaddyn.locomotion.torque_limiter import TorqueLimiter
@@ -155,6 +157,13 @@ def test_short_slip_and_single_slip_on_rough_ground_are_ignored(robot: Robot) ->
     for _ in range(60):
         felt.update(fast, foot_forces(robot, 0.05), ("FL", "RR"), is_rough=True)
     assert felt.estimate.bound < 0.1
+
+
+def test_friction_of_slippery_ground_changes_in_finer_steps() -> None:
+    state = allocate_friction_state(0.6)
+    for bound, is_changed in ((0.5, True), (0.485, False), (0.06, True), (0.0585, False), (0.05, True)):
+        set_assumed_bound(state, bound)
+        assert adapt_friction(state) is is_changed
 
 
 def test_friction_is_the_minimum_of_nominal_and_bound_except_as_a_slope_requires(robot: Robot) -> None:

@@ -224,6 +224,30 @@ def test_late_or_repeated_commands_are_ignored(go2: qd.Robot, memory: SharedMemo
     side.close()
 
 
+def test_time_lost_by_a_late_period_is_not_caught_up(
+    go2: qd.Robot, memory: SharedMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class LateClock(Clock):
+        """Clock that advances by 5 periods during the first one."""
+
+        time, waits = 10.0, 0
+
+        def now(self) -> float:
+            return self.time
+
+        def sleep_until(self, deadline: float) -> None:
+            self.waits += self.time < deadline
+            self.time = max(self.time, deadline)
+
+    server, clock = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT), LateClock()
+    durations = iter([5.0 * DT, 0.0, 0.0, 0.0])
+    monkeypatch.setattr(RobotServer, "tick", lambda _: setattr(clock, "time", clock.time + next(durations)))
+    left = iter([True] * 4)
+    server.serve(clock=clock, keep_running=lambda: next(left, False))
+    assert clock.time == pytest.approx(10.0 + 8.0 * DT) and clock.waits == 3
+    assert memory.status[StatusEntry.LATE] == 1.0
+
+
 def test_duplicated_packets_do_not_reset_the_watchdog(go2: qd.Robot, memory: SharedMemory) -> None:
     quality = LinkQuality(latency=DT, jitter=6.0 * DT, duplication=0.99)
     server = RobotServer(

@@ -203,6 +203,11 @@ def test_force_cap_grows_from_zero_with_the_weight_per_requested_contact() -> No
         tick(wbc, dyn, k, ("FL", "RR"))
         caps = wbc._structure.schedule.ramps.cap
         np.testing.assert_allclose(caps[[0, 3]], 0.5 * robot.mass * 9.81 * k / (10 - k), rtol=1e-9)
+    wbc.reset()
+    wbc.contacts["FL"].set_normal_force_bounds(200.0)
+    tick(wbc, dyn, 0, ())
+    command = tick(wbc, dyn, 1, ("FL", "RR"))  # 200 N is more than the cap
+    assert all((group.lower <= group.upper).all() for group in command.details.problem.levels[0])
 
 
 def test_force_cap_of_a_contact_that_is_released_during_its_ramp_decreases() -> None:
