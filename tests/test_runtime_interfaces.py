@@ -29,7 +29,7 @@ URDF = (
     + JOINT.format("roll", "continuous", "trunk", "wheel", "-0.2 0.1 -0.1", "0 1 0")
     + "</robot>"
 )
-# The same robot beside another: other order, a free joint without a name, a coordinate with an offset, a gear and a gain.
+# The same robot beside another: other order, a free joint without a name, a coordinate with an offset, a gear, a gain.
 BODY = '<inertial pos="{0}" mass="{1}" diaginertia="0.02 0.03 0.025"/>'
 MJCF = f"""<mujoco><option timestep="0.002" gravity="0 0 -9.81"/><worldbody>
   <body name="ball" pos="3 0 1"><freejoint/><geom size="0.1"/></body>
@@ -38,7 +38,8 @@ MJCF = f"""<mujoco><option timestep="0.002" gravity="0 0 -9.81"/><worldbody>
     <body pos="0.2 0 0.1"><joint name="shoulder" axis="0 1 0" REF/>{BODY.format("0.1 0 0.05", 1)}
       <body pos="0.2 0 0"><joint name="wrist" type="slide" axis="1 0 0"/>{BODY.format("0.05 0.02 0", 0.5)}</body></body>
   </body></worldbody>
-  <actuator><general name="m2" joint="wrist" gear="2.5" gainprm="2"/><motor name="m1" joint="roll"/></actuator></mujoco>"""
+  <actuator><general name="m2" joint="wrist" gear="2.5" gainprm="2"/><motor name="m1" joint="roll"/></actuator>
+  </mujoco>"""
 
 
 def make_mujoco_model(ref: str = 'ref="40"', change: tuple[str, str] = ("", "")) -> tuple[object, object]:
