@@ -272,7 +272,14 @@ def test_streaming_equals_batch(method: str, whitened: bool) -> None:
     halves[0].add(samples[:100])
     halves[1].add(samples[100:])
     halves[0].merge(halves[1])
-    np.testing.assert_allclose(fit_accumulated(halves[0], method=method).beta, batch.beta, atol=1e-10 * scale)
+    merged = fit_accumulated(halves[0], method=method)
+    np.testing.assert_allclose(merged.beta, batch.beta, atol=1e-10 * scale)
+    np.testing.assert_allclose(merged.noise, batch.noise, rtol=1e-10)
+    one = Accumulator(base, **noise)
+    one.add(samples)
+    assert [row.rows for row in (*halves[0].rows, halves[0].whitened)] == [
+        row.rows for row in (*one.rows, one.whitened)
+    ]
 
 
 def test_least_squares_equals_numpy_lstsq(ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]) -> None:
