@@ -50,7 +50,7 @@ from pathlib import Path
 import numpy as np
 import quaddyn as qd
 import quaddyn.cli
-from quaddyn.campaigns.worker_processes import interrupts_blocked
+from quaddyn.campaigns.executors import interrupts_blocked
 from quaddyn.runtime import (
     ControlLoop, PlantInterface, RealTimeOptions, Recording, SharedMemory, WalkingController, load_recording,
 )

@@ -55,7 +55,7 @@ def _disturbances() -> Iterable[str]:
 
 
 def _contact_detections() -> Iterable[str]:
-    from ..campaigns.obstacles import CONTACT_DETECTION_OPTIONS
+    from ..campaigns.walking_campaigns import CONTACT_DETECTION_OPTIONS
 
     return CONTACT_DETECTION_OPTIONS
 

@@ -1,6 +1,6 @@
 // State estimator, QD_LAW and safety layer of QD_ROBOT as one class, written by quaddyn QD_VERSION.
-// SI units, radians; joints in the order of `joint_names`.  No allocation and no locks after construction.  The state is
-// that of the C functions, which is static: use one object in a process, from one thread.
+// SI units, radians; joints in the order of `joint_names`.  No allocation and no locks after construction.  The state of
+// estimator and safety layer is that of the C functions, which is static: use one object in a process, from one thread.
 #ifndef QD_UPPER_DRIVE_HPP_
 #define QD_UPPER_DRIVE_HPP_
 
@@ -105,7 +105,7 @@ public:
     if (!running_) {
       running_ = true;
       start_time_ = last_time_ = reading.time;
-      QD_NAME_QD_KIND_reset();
+      reset_controller();
       QD_NAME_estimator_start(reading.position.data(), reading.accelerometer.data());
     }
     QD_NAME_safety_command command{};

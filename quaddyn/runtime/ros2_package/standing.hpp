@@ -1,3 +1,8 @@
+  void reset_controller()
+  {
+    QD_NAME_wbc_reset();
+  }
+
   // All feet are in stance.
   std::array<unsigned char, n_feet> stance_feet() const
   {
