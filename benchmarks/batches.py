@@ -3,10 +3,12 @@
     python benchmarks/batches.py                         # go2, 1,000 robots, two threads
     python benchmarks/batches.py --robot solo12 --lanes 4000
     python benchmarks/batches.py --what controllers
+    python benchmarks/batches.py --what walkers --lanes 200
 
 The robots of the simulations follow random joint targets by PD control on level ground.  The controllers compute ticks
-at random states near the home configuration, each lane also by single controllers in a Python loop.  The processor time
-includes all threads and does not depend on other processes as much as the wall time does.  Steps and ticks per second
+at random states near the home configuration, each lane also by single controllers in a Python loop.  The walkers are
+locomotion controllers that trot with different velocities in a batch of simulations; a few are also computed by single
+controllers.  The processor time includes all threads and does not depend on other processes as much as the wall time does.  Steps and ticks per second
 are those of the threads on idle cores.
 """
 
@@ -84,16 +86,50 @@ def measure_controllers(robot: qd.Robot, n: int, threads: int) -> None:
     print(repr(batch))
 
 
+def measure_walkers(robot: qd.Robot, n: int, threads: int) -> None:
+    """Prints the times of ticks of `LocomotionController.batch` of trotting robots, and of single controllers."""
+    dt, n_alone = 2e-3, min(n, 4)
+    plants = qd.Simulation(robot, dt=dt, spheres={}).batch(n, threads=threads)
+    batch = qd.LocomotionController(robot, dt=dt).batch(n, threads=threads)
+    alone, dynamics = [qd.LocomotionController(robot, dt=dt) for _ in range(n_alone)], qd.Dynamics(robot)
+    speed = alone[0].morphology.speed_scale
+    velocity = speed * np.random.default_rng(0).uniform((0.1, -0.05, -0.1), (0.3, 0.05, 0.1), (n, 3))
+    times, single_times, count, error = 0.0, 0.0, 0, 0.0
+    for k in range(1000):
+        q, v = plants.q, plants.v
+        cpu = time.process_time()
+        command = batch.compute(q, v, velocity)
+        times += (time.process_time() - cpu) if k >= 500 else 0.0
+        for i, controller in enumerate(alone):
+            state = dynamics.update(q[i], v[i])
+            cpu = time.process_time()
+            tau = controller.compute(state, velocity[i]).tau
+            single_times += (time.process_time() - cpu) if k >= 500 else 0.0
+            error = max(error, float(np.abs(tau - command.tau[i]).max()))
+        count += k >= 500
+        plants.step(command.tau)
+    times, single_times = times / (count * n), single_times / (count * n_alone)
+    print(
+        f"batch of walkers: {1e6 * times:.1f} us a tick, {threads / times:,.0f} ticks/s by processor time ({command!r}); "
+        f"single controllers: {1e6 * single_times:.1f} us without `Dynamics.update`; largest difference {error:g} N m"
+    )
+    print(repr(batch))
+
+
+#: What is measured, by name.
+MEASUREMENTS = {"simulations": measure_simulations, "controllers": measure_controllers, "walkers": measure_walkers}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--robot", default="go2", help="name of the robot")
     parser.add_argument("--lanes", type=int, default=1000, help="number of robots")
     parser.add_argument("--threads", type=int, default=2, help="number of threads")
-    parser.add_argument("--what", choices=["all", "simulations", "controllers"], default="all", help="what to measure")
+    parser.add_argument("--what", choices=["all", *MEASUREMENTS], default="all", help="what to measure")
     arguments = parser.parse_args()
     robot = qd.load(arguments.robot)
     print(processor_name())
-    for name, measure in (("simulations", measure_simulations), ("controllers", measure_controllers)):
+    for name, measure in MEASUREMENTS.items():
         if arguments.what in ("all", name):
             measure(robot, arguments.lanes, arguments.threads)
 

@@ -21,10 +21,11 @@ from slow_parameters import NIGHT, others_slow
 import quaddyn as qd
 from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.locomotion import FEET, GAITS, LocomotionController, LocomotionMode
+from quaddyn.locomotion.embedded import embedded_walker
+from quaddyn.locomotion.embedded.embedded_walker_data import make_embedded_walker
 from quaddyn.locomotion.velocity_limits import allocate_gait_limits
 from quaddyn.robot.inertial_update import with_inertials
-from quaddyn.runtime import embedded_walker, export_walker
-from quaddyn.runtime.embedded_walker_data import make_embedded_walker
+from quaddyn.runtime import export_walker
 from quaddyn.wbc.constraints import TorqueLimits
 from quaddyn.wbc.tasks.motion_parameters import motion_parameters
 from quaddyn.wbc.tick_data import TickOutcome
@@ -269,7 +270,7 @@ def test_controllers_that_need_python_are_rejected(tmp_path: Path) -> None:
         ({"terrain": lambda x, y: 0.0 * x}, "terrain map"),
         ({"payload": "estimated"}, "payload"),
     ):
-        with pytest.raises(qd.ArgumentError, match=f"controller: cannot be exported: .*{words}"):
+        with pytest.raises(qd.ArgumentError, match=f"controller: cannot be exported or run in a batch: .*{words}"):
             export_walker(LocomotionController(robot, dt=DT, **options), tmp_path)  # type: ignore[arg-type]
     controller = LocomotionController(robot, dt=DT)
     with pytest.raises(qd.ArgumentTypeError, match="expected a LocomotionController"):

@@ -6,6 +6,7 @@ __compilation_unit__ = "walking"
 from ..deprecation import renamed_names
 from .command import GAIT_LIMIT_MESSAGE, LocomotionCommand
 from .controller import LocomotionController
+from .embedded.walker_batch import LocomotionBatch, LocomotionBatchCommand
 from .foothold import Foothold, FootholdCandidate
 from .gait import GAITS, Gait, GaitScheduler
 from .ground_plane import heading_axes
@@ -40,6 +41,8 @@ __all__ = [
     "Gait",
     "GaitScheduler",
     "JumpPlan",
+    "LocomotionBatch",
+    "LocomotionBatchCommand",
     "LocomotionCommand",
     "LocomotionController",
     "LocomotionMode",

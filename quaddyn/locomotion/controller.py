@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ..compiler import silence_messages
 from ..deprecation import renamed_attributes, renamed_parameters, renamed_values
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
+from ..lane_blocks import max_threads
+from ..robot.arguments import check_integer
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
@@ -33,6 +35,9 @@ from .righting import RightingPlan
 from .tick_period import reset_tick_period
 from .walker import TickStage
 from .walking import TickCode
+
+if TYPE_CHECKING:
+    from .embedded.walker_batch import LocomotionBatch
 
 
 @renamed_attributes(
@@ -261,6 +266,24 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             self._quadruped.estimators.warmup()
             self._walking.warmup()
         return time.perf_counter() - start
+
+    def batch(self, n: int, *, threads: int | None = None) -> LocomotionBatch:
+        """Returns n controllers like this one whose states are arrays, to compute them together; see `LocomotionBatch`.
+
+        The lanes have the gait, gains and nominal friction of this controller, and start with a first tick.  Later
+        changes of this controller do not affect them.
+
+        Args:
+            n: number of robots.
+            threads: number of threads; None: the number of cores available to this process.
+
+        Raises:
+            ArgumentError: `n` or `threads` is not a positive integer; or the controller has a terrain map, a payload
+                estimate, custom elements or coupled joints.
+        """
+        from .embedded.walker_batch import LocomotionBatch
+
+        return LocomotionBatch(self, check_integer("n", n), min(max_threads(threads), n))
 
     # -- one tick ------------------------------------------------------------------------------------------------
     @renamed_parameters(touching="measured_contacts")

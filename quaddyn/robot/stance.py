@@ -331,8 +331,7 @@ class StanceProblem:
         self.forward, self.left = forward_and_left(self.limbs)
         self.up = np.cross(self.forward, self.left)
         self.legs = {
-            name: _LegStance(limb, self.forward, self.left, self.has_soles)
-            for name, limb in self.limbs.items()
+            name: _LegStance(limb, self.forward, self.left, self.has_soles) for name, limb in self.limbs.items()
         }
 
     def solve(

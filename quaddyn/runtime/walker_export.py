@@ -10,15 +10,15 @@ from ..kernels import tick_terms_c
 from ..kernels.c_source import identifier
 from ..locomotion import FEET, GAITS, Gait, LocomotionController
 from ..locomotion.command import NO_GROUND
+from ..locomotion.embedded import embedded_walker
+from ..locomotion.embedded.embedded_walker_data import make_embedded_walker
 from ..locomotion.fall_detection import SIGN_TEXTS, FallSign
 from ..locomotion.modes import LocomotionMode, ModeCode
 from ..locomotion.velocity_limits import REASON_TEXTS, LimitReason, allocate_gait_limits
 from ..robot.robot import Robot
 from ..wbc.export_api import OUTCOME_MEANINGS
 from ..wbc.export_data import StaticData, define_constant_array
-from . import embedded_walker
 from .c_files import SourceFiles, c_string_list, fill_template, rename_core_functions, validate_c_name
-from .embedded_walker_data import make_embedded_walker
 
 _HEADER = """\
 /* NAME: locomotion of ROBOT: standing, walking, recovery steps, landing and falls. Written by quaddyn VERSION; do not
@@ -407,8 +407,8 @@ def walker_c(controller: LocomotionController, *, name: str | None = None) -> So
         f"{name}.h": fill_template(_HEADER, name, parts),
         f"{name}.c": fill_template(_SOURCE, name, parts),
         f"{name}_memory.h": fill_template(_MEMORY, name, parts),
-        f"{name}_core.h": rename_core_functions(core.header, "runtime_embedded_walker", name, about),
-        f"{name}_core.c": rename_core_functions(core.source, "runtime_embedded_walker", name, about),
+        f"{name}_core.h": rename_core_functions(core.header, "locomotion_embedded_embedded_walker", name, about),
+        f"{name}_core.c": rename_core_functions(core.source, "locomotion_embedded_embedded_walker", name, about),
         f"{name}_terms.h": terms.header,
         f"{name}_terms.c": terms.source,
         "main.c": fill_template(_MAIN, name, parts),

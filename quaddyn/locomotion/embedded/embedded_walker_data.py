@@ -1,4 +1,4 @@
-"""`make_embedded_walker`: a locomotion controller as records, for C99."""
+"""`make_embedded_walker`: a locomotion controller as records, for C99 and for batches."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler import Record, interpret
-from ..dynamics.joint_placements import make_world_jacobian
-from ..errors import ArgumentError
-from ..locomotion import FEET, LocomotionController
-from ..locomotion.walker import Walker
-from ..locomotion.walking import WalkData, WalkTasks
-from ..urdf.tree import Array
-from ..wbc.embedded_data import make_embedded_controller
+from ...compiler import Record, interpret
+from ...dynamics.joint_placements import make_world_jacobian
+from ...errors import ArgumentError
+from ...urdf.tree import Array
+from ...wbc.embedded_data import make_embedded_controller
+from ..controller import LocomotionController
+from ..morphology import FEET
+from ..walker import Walker
+from ..walking import WalkData, WalkTasks
 from .embedded_walker import EmbeddedWalker, WalkerOutput, reset_embedded_walker
 
 #: Fields of `WalkTasks` that are views of the parameters of the whole-body controller.
@@ -101,7 +102,7 @@ def _require_exportable(controller: LocomotionController, data: WalkData) -> Non
         (not set(FEET) <= set(wbc.solver.tables.frames), "its whole-body controller does not use all feet"),
     ):
         if is_invalid:
-            raise ArgumentError(f"controller: cannot be exported: {reason}")
+            raise ArgumentError(f"controller: cannot be exported or run in a batch: {reason}")
 
 
 def _copy(x: Any) -> Any:
@@ -121,5 +122,7 @@ def _rebase(view: Array, memory: Array, copy: Array) -> Array:
     """
     begin = (view.ctypes.data - memory.ctypes.data) // view.itemsize
     if not 0 <= begin <= len(memory) - len(view):
-        raise ArgumentError("controller: cannot be exported: an element belongs to another controller")
+        raise ArgumentError(
+            "controller: cannot be exported or run in a batch: an element belongs to another controller"
+        )
     return copy[begin : begin + len(view)]

@@ -9,12 +9,21 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..compiler import IntVector, Record, Vector, compiled, entry, vec3
-from ..dynamics.arguments import MAX_KINETIC_ENERGY
-from ..locomotion.leg_folding import compute_folding_torques
-from ..locomotion.trunk_controller import write_force_references
-from ..locomotion.velocity_limits import GaitLimits
-from ..locomotion.walker import (
+from ...compiler import IntVector, Record, Vector, compiled, entry, vec3
+from ...dynamics.arguments import MAX_KINETIC_ENERGY
+from ...wbc.embedded import (
+    EmbeddedController,
+    controller_tick,
+    kinetic_energy,
+    reset,
+    set_contact_cone,
+    validate_state,
+)
+from ...wbc.tick_data import TickOutcome
+from ..leg_folding import compute_folding_torques
+from ..trunk_controller import write_force_references
+from ..velocity_limits import GaitLimits
+from ..walker import (
     TickStage,
     Walker,
     begin_tick,
@@ -25,16 +34,7 @@ from ..locomotion.walker import (
     reset_walker,
     set_gait,
 )
-from ..locomotion.walking import TickCode
-from ..wbc.embedded import (
-    EmbeddedController,
-    controller_tick,
-    kinetic_energy,
-    reset,
-    set_contact_cone,
-    validate_state,
-)
-from ..wbc.tick_data import TickOutcome
+from ..walking import TickCode
 
 
 class WalkerOutput(Record):

@@ -1,0 +1,342 @@
+"""`LocomotionBatch`: n equal locomotion controllers whose states are arrays, computed by compiled code in threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...compiler import Record
+from ...errors import ArgumentError, ArgumentTypeError
+from ...exclusive_call import ExclusiveCall
+from ...kernels import TickTerms
+from ...lane_blocks import LaneBlocks, check_lane_rows, check_mask, count_bytes
+from ...robot.arguments import Numbers
+from ...strict_attributes import StrictAttributes
+from ...urdf.tree import Array, FrozenArrays, frozen
+from ...wbc.controller_batch import OUTCOME_NAMES
+from ...wbc.controller_lanes import ControllerLanes, LaneFriction, make_controller_lanes
+from ...wbc.tick_data import TickOutcome
+from ..command import FALLEN, NO_GROUND
+from ..fall_detection import SIGN_TEXTS, FallSign
+from ..gait import Gait, find_gait
+from ..modes import LocomotionMode, ModeCode
+from ..morphology import FEET
+from ..record_snapshot import address, find_layout, place_record
+from ..velocity_limits import REASON_TEXTS, LimitReason, allocate_gait_limits
+from .embedded_walker_data import make_embedded_walker
+from .walker_lanes import (
+    LaneRequest,
+    WalkerLanes,
+    WalkerWorkspace,
+    compute_walkers,
+    request_lanes,
+    select_lane_gaits,
+)
+
+if TYPE_CHECKING:
+    from ..controller import LocomotionController
+
+#: Records begin at multiples of this in the memory of a lane [bytes].
+RECORD_ALIGNMENT = 64
+#: Values of `LocomotionMode` by their codes.
+MODE_NAMES = np.array([LocomotionMode.from_code(code).value for code in ModeCode])
+#: Texts of `LimitReason`, then that of a landing, then those of `FallSign`.
+NO_GROUND_CODE = len(LimitReason)
+REASONS = np.array(
+    [*(REASON_TEXTS.get(reason, "") for reason in LimitReason), NO_GROUND, *(SIGN_TEXTS[s] or FALLEN for s in FallSign)]
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocomotionBatchCommand(FrozenArrays):
+    """Commands of n lanes at one tick; arrays are read-only and finite.
+
+    Attributes:
+        tau: (n, nu) torques within the limits of the motors [N m]; those of the last tick for an invalid state.
+        contacts: (n, 4) booleans: whether each foot, in the order of `FEET`, is planned to carry load.
+        clamped_velocity: (n, 3) velocity within the limits of gait and legs [m/s, rad/s], see `LocomotionCommand`; zero
+            in the air, while landing and after a fall.
+        friction: (n,) friction coefficient that the contact constraints assume, dimensionless.
+        mode_codes: (n,) index of each lane's mode in `LocomotionMode`; `mode` gives the name.
+        reason_codes: (n,) index of the reason that `limit_reason` gives.
+        outcome_codes: (n,) index of the outcome that `outcome` gives.
+    """
+
+    tau: Array
+    contacts: NDArray[np.bool_]
+    clamped_velocity: Array
+    friction: Array
+    mode_codes: NDArray[np.int64]
+    reason_codes: NDArray[np.int64]
+    outcome_codes: NDArray[np.int8]
+
+    @property
+    def mode(self) -> NDArray[np.str_]:
+        """Mode of each lane (n,), a value of `LocomotionMode`."""
+        return MODE_NAMES[self.mode_codes]
+
+    @property
+    def limit_reason(self) -> NDArray[np.str_]:
+        """Reason for which each lane (n,) does not follow the requested velocity, "" if there is none."""
+        return REASONS[self.reason_codes]
+
+    @property
+    def outcome(self) -> NDArray[np.str_]:
+        """Outcome of whole-body control of each lane (n,), see `BatchCommand.outcome`; "solved" after a fall."""
+        return OUTCOME_NAMES[self.outcome_codes]
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Whether each lane (n,) is on its feet and whole-body control satisfied all its constraints."""
+        return np.asarray((self.outcome_codes == TickOutcome.SOLVED) & (self.mode_codes != ModeCode.FALLEN))
+
+    def __repr__(self) -> str:
+        names, counts = np.unique(self.mode, return_counts=True)
+        modes = (f"{count} {name}" for name, count in zip(names, counts, strict=True))
+        return f"<LocomotionBatchCommand: {', '.join(modes)}>"
+
+
+class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
+    """Batch of n locomotion controllers, each like the one that made it; created by `LocomotionController.batch`.
+
+    A controller of a batch is a *lane*.  All lanes have the same robot, gains and nominal friction, and may differ in
+    velocity command, gait and mode.  Each lane equals the walker that `quaddyn.runtime.export_walker` writes as C99:
+    the controller on unknown terrain, without jumps, righting, payload estimate and the evaluation of the legs' torques
+    on slopes.  Lanes do not interact.
+
+    Args:
+        controller: controller from which the lanes are made.
+        n: number of lanes.
+        threads: number of threads.
+
+    Attributes:
+        robot: robot of each lane.
+        dt: control period [s].
+        n: number of lanes.
+        threads: number of threads.
+
+    Raises:
+        ArgumentError: the controller uses a feature that lanes do not have, or no kernel is generated for the robot.
+    """
+
+    def __init__(self, controller: LocomotionController, n: int, threads: int) -> None:
+        solver = controller.wbc.solver
+        if not isinstance(solver.terms, TickTerms):
+            raise ArgumentError(
+                f"batch: the closed loops of {controller.robot.name!r} have no closed-form solution, so that no kernel "
+                "is generated for the robot"
+            )
+        self.robot, self.dt, self.n, self.threads = controller.robot, controller.dt, n, threads
+        self._terms, self._velocity_limits = solver.terms, controller._quadruped.capability.velocity_limits
+        self._require_feasible = controller._quadruped.capability.require_feasible
+        self._nominal_friction = controller.friction
+        friction = np.array([settings.contact.friction for settings in solver.contacts], dtype=np.float64)
+        workspaces = [_make_workspace(controller, friction) for _ in range(threads)]
+        self._work = workspaces[0]
+        self._lanes = WalkerLanes(
+            memory=np.tile(self._work.memory, (n, 1)),
+            wbc=make_controller_lanes(n, self._work.walker.wbc, friction),
+            outcome=np.zeros(n, dtype=np.int8),
+        )
+        self._blocks: LaneBlocks[WalkerWorkspace] = LaneBlocks(n, workspaces, "locomotion batch")
+        self._lanes_of_block = [
+            WalkerLanes(
+                self._lanes.memory[rows],
+                ControllerLanes._make(x[rows] for x in self._lanes.wbc),
+                self._lanes.outcome[rows],
+            )
+            for rows in self._blocks.rows
+        ]
+        self._tau, self._exclusive_call = np.zeros((n, self.robot.nu)), ExclusiveCall("batch")
+
+    @property
+    def bytes_per_lane(self) -> float:
+        """Memory of a lane [bytes]."""
+        return count_bytes(self._lanes) / self.n
+
+    @property
+    def bytes_per_thread(self) -> int:
+        """Memory for a tick in progress, which a thread needs once for all its lanes [bytes]."""
+        return count_bytes(self._work)
+
+    # -- time ------------------------------------------------------------------------------------------------
+    def compute(
+        self,
+        q: Numbers,
+        v: Numbers,
+        velocity: Numbers = (0.0, 0.0, 0.0),
+        *,
+        measured_contacts: NDArray[np.bool_] | None = None,
+    ) -> LocomotionBatchCommand:
+        """Computes the commands of one tick of all lanes, in one call of compiled code for each block of lanes.
+
+        Args:
+            q: (n, nq) configurations.
+            v: (n, nv) velocities [m/s, rad/s].
+            velocity: (n, 3) or (3,) requested forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; a
+                velocity that is not finite is zero.
+            measured_contacts: (n, 4) whether the sensor of each foot, in the order of `FEET`, measures contact; None to
+                estimate contacts from the torques.
+
+        Raises:
+            ArgumentError: an array of a wrong shape.
+            ArgumentTypeError: an argument is not an array of numbers, or `measured_contacts` is not one of bools.
+            ConcurrencyError: another thread uses this batch.
+        """
+        q_rows = check_lane_rows("q", q, self.n, self.robot.nq, one_row=False)
+        v_rows = check_lane_rows("v", v, self.n, self.robot.nv, one_row=False)
+        velocities = check_lane_rows("velocity", velocity, self.n, 3)
+        contacts = self._check_contacts(measured_contacts)
+        address_of_terms = self._terms.address
+
+        def process(work: WalkerWorkspace, block: int) -> None:
+            rows = self._blocks.rows[block]
+            own = velocities[rows] if len(velocities) > 1 else velocities
+            compute_walkers(
+                work, self._lanes_of_block[block], q_rows[rows], v_rows[rows], own, contacts[rows], self._tau[rows],
+                address_of_terms,
+            )  # fmt: skip
+
+        with self._exclusive_call.acquire("compute"):
+            self._blocks.run(process)
+            return self._make_command()
+
+    def _make_command(self) -> LocomotionBatchCommand:
+        """Returns what the lanes' memories contain of the last tick."""
+        walker, output = self._work.walker.walker, self._work.walker.output
+        walk, is_landing = walker.walk, self._view(walker.landing, "is_active") != 0
+        modes, signs = self._view(walk.mode, "mode").copy(), self._view(walk.fall, "sign")
+        reasons = np.where(is_landing, NO_GROUND_CODE, self._view(walk.report, "reason"))
+        reasons[modes == ModeCode.FALLEN] = NO_GROUND_CODE + 1 + signs[modes == ModeCode.FALLEN]
+        return LocomotionBatchCommand(
+            tau=frozen(self._tau),
+            contacts=_frozen(self._view(output, "contacts") != 0),
+            clamped_velocity=frozen(self._view(walk.report, "velocity")),
+            friction=frozen(self._view(walk.friction, "friction")),
+            mode_codes=_frozen(modes),
+            reason_codes=_frozen(reasons),
+            outcome_codes=_frozen(self._lanes.outcome.copy()),
+        )
+
+    def _view(self, record: Record, name: str) -> NDArray[Any]:
+        """Returns the entries (n, ...) of a field of a record in all lanes, as a view of their memories."""
+        field, memory = record[record._fields.index(name)], self._lanes.memory
+        offset, strides = address(field) - address(self._work.memory), (memory.strides[0], *field.strides)
+        return np.ndarray((self.n, *field.shape), field.dtype, memory, offset, strides)
+
+    # -- requests --------------------------------------------------------------------------------------------
+    def reset(self, mask: Any = None) -> None:
+        """Resets all estimates and the mode of lanes, as `LocomotionController.reset`.
+
+        Args:
+            mask: (n,) bools, which lanes are reset; None: all.
+
+        Raises:
+            ArgumentTypeError: `mask` is not an array of bools.
+            ArgumentError: a wrong shape.
+            ConcurrencyError: another thread uses this batch.
+        """
+        self._request(LaneRequest.RESET, mask)
+
+    def stand_up(self, mask: Any = None) -> None:
+        """Makes lanes rise to the home height, as `LocomotionController.stand_up`; same arguments and errors."""
+        self._request(LaneRequest.STAND_UP, mask)
+
+    def lie_down(self, mask: Any = None) -> None:
+        """Makes lanes sink to a crouch, as `LocomotionController.lie_down`; same arguments and errors."""
+        self._request(LaneRequest.LIE_DOWN, mask)
+
+    def _request(self, request: LaneRequest, mask: Any) -> None:
+        """Makes a request of lanes."""
+        rows = check_mask(mask, self.n).astype(np.int8)
+        with self._exclusive_call.acquire(request.name.lower()):
+            request_lanes(self._work, self._lanes, request, rows)
+
+    def set_gait(self, gait: str | Gait, mask: Any = None) -> None:
+        """Sets the gait of the next steps of lanes; the transition takes some cycles.
+
+        Args:
+            gait: name of a gait in `GAITS`, or a `Gait`.
+            mask: (n,) bools, which lanes get the gait; None: all.
+
+        Raises:
+            UnknownNameError: there is no gait of this name.
+            ArgumentError: the motors are too weak or too slow for the gait, or `mask` has a wrong shape.
+            ArgumentTypeError: `mask` is not an array of bools.
+            ConcurrencyError: another thread uses this batch.
+        """
+        gait, rows, limits = find_gait(gait), check_mask(mask, self.n).astype(np.int8), allocate_gait_limits()
+        self._require_feasible(gait, self._nominal_friction)
+        self._velocity_limits.write_gait(limits, gait)
+        with self._exclusive_call.acquire("set_gait"):
+            select_lane_gaits(self._work, self._lanes, limits, rows)
+
+    def warmup(self) -> None:
+        """Compiles or loads the machine code of the ticks, so that a control loop does not have to wait for it."""
+        for each in (compute_walkers, request_lanes, select_lane_gaits):
+            each.compile()
+
+    def _check_contacts(self, contacts: Any) -> NDArray[np.int64]:
+        """Returns (n, 4) 1 for each foot in contact, or (n, 0) without foot sensors."""
+        if contacts is None:
+            return np.zeros((self.n, 0), dtype=np.int64)
+        array = np.asarray(contacts)
+        if array.dtype != bool:
+            raise ArgumentTypeError(f"measured_contacts: expected bools, got dtype {array.dtype}")
+        if array.shape != (self.n, len(FEET)):
+            raise ArgumentError(f"measured_contacts: expected shape ({self.n}, {len(FEET)}), got {array.shape}")
+        return array.astype(np.int64)
+
+    def __repr__(self) -> str:
+        return (
+            f"<LocomotionBatch of {self.n} x {self.robot.name}, {self.bytes_per_lane / 1024:.1f} kB a lane, "
+            f"{self.bytes_per_thread / 1024:.0f} kB for each of {self.threads} threads>"
+        )
+
+
+def _make_workspace(controller: LocomotionController, friction: Array) -> WalkerWorkspace:
+    """Returns a workspace whose records, without those of whole-body control, lie in one block of memory."""
+    e = make_embedded_walker(controller)
+    records = list[Record]()
+    _collect_records((e.walker._replace(terms=()), e.output), records)
+    starts = np.cumsum([0, *(-(-record.block.nbytes // RECORD_ALIGNMENT) * RECORD_ALIGNMENT for record in records)])
+    memory, placed = np.zeros(starts[-1], dtype=np.uint8), dict[int, Record]()
+    for record, start in zip(records, starts[:-1].tolist(), strict=True):
+        block = memory[start : start + record.block.nbytes]
+        block[:] = record.block
+        placed[id(record)] = place_record(find_layout(record, address(record.block)), block)
+    walker, output = _replace_records((e.walker._replace(terms=()), e.output), placed)
+    contacts = e.wbc.data.contacts
+    return WalkerWorkspace(
+        walker=e._replace(walker=walker._replace(terms=e.walker.terms), output=output),
+        memory=memory.view(np.int8),
+        friction=LaneFriction(friction, contacts.cone.copy(), contacts.cone_row_count.copy(), friction.copy()),
+    )
+
+
+def _collect_records(x: Any, records: list[Record]) -> None:
+    """Appends all records of a tree of tuples, without those in records."""
+    if isinstance(x, Record):
+        records.append(x)
+    elif isinstance(x, tuple):
+        for each in x:
+            _collect_records(each, records)
+
+
+def _replace_records(x: Any, placed: dict[int, Record]) -> Any:
+    """Returns a tree of tuples whose records are replaced, by their ids."""
+    if isinstance(x, Record):
+        return placed[id(x)]
+    if isinstance(x, tuple):
+        parts = [_replace_records(each, placed) for each in x]
+        return type(x)._make(parts) if hasattr(x, "_make") else tuple(parts)
+    return x
+
+
+def _frozen(x: NDArray[Any]) -> NDArray[Any]:
+    """Returns an array after making it read-only."""
+    x.flags.writeable = False
+    return x
