@@ -8,8 +8,8 @@
 The robots of the simulations follow random joint targets by PD control on level ground.  The controllers compute ticks
 at random states near the home configuration, each lane also by single controllers in a Python loop.  The walkers are
 locomotion controllers that trot with different velocities in a batch of simulations; a few are also computed by single
-controllers.  The processor time includes all threads and does not depend on other processes as much as the wall time does.  Steps and ticks per second
-are those of the threads on idle cores.
+controllers.  The processor time includes all threads and does not depend on other processes as much as the wall time
+does.  Steps and ticks per second are those of the threads on idle cores.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def measure_walkers(robot: qd.Robot, n: int, threads: int) -> None:
         plants.step(command.tau)
     times, single_times = times / (count * n), single_times / (count * n_alone)
     print(
-        f"batch of walkers: {1e6 * times:.1f} us a tick, {threads / times:,.0f} ticks/s by processor time ({command!r}); "
-        f"single controllers: {1e6 * single_times:.1f} us without `Dynamics.update`; largest difference {error:g} N m"
+        f"batch of walkers: {1e6 * times:.1f} us a tick, {threads / times:,.0f} ticks/s by processor time "
+        f"({command!r}); single controllers: {1e6 * single_times:.1f} us without `Dynamics.update`; largest difference {error:g} N m"
     )
     print(repr(batch))
 

@@ -116,7 +116,7 @@ def test_arguments_are_validated() -> None:
     with pytest.raises(qd.ArgumentTypeError, match="measured_contacts: expected bools"):
         batch.compute(q, v, measured_contacts=np.ones((2, 4)))  # type: ignore[arg-type]
     with pytest.raises(qd.UnknownNameError):
-        batch.set_gait("gallop")
+        batch.set_gait("sprint")
     command = batch.compute(q, v)
     assert not any(
         x.flags.writeable for x in (command.tau, command.contacts, command.mode_codes, command.clamped_velocity)
