@@ -68,11 +68,11 @@ def check_null_space(work: ModuleType) -> Iterator[Result]:
         worst = max(float(np.abs(x).max()) for x in (J @ N, N @ N - N, N - N.T)) if N.shape == (n, n) else np.inf
         yield f"{name}: projector", worst < 1e-9, f"J N, N N - N, N - N^T at most {worst:.1e}"
         yield f"{name}: dimension", bool(abs(np.trace(N) - (n - rank)) < 1e-6), f"{np.trace(N):.3f} of {n - rank}"
-        wanted = rng.standard_normal(n)
-        moved = np.asarray(work.self_motion(J, wanted))
-        error = relative_error(moved, N @ wanted)
+        desired = rng.standard_normal(n)
+        moved = np.asarray(work.self_motion(J, desired))
+        error = relative_error(moved, N @ desired)
         at_rest = float(np.abs(J @ moved).max())
-        yield f"{name}: self motion", at_rest < 1e-9 and error < 1e-9, f"moves the hand by {at_rest:.1e}"
+        yield f"{name}: self motion", at_rest < 1e-9 and error < 1e-9, f"hand moves by {at_rest:.1e}, {error:.1e} off"
     for name in ("independent", "conflicting"):
         J1, J2 = rng.standard_normal((3, 7)), rng.standard_normal((2, 7))
         if name == "conflicting":
@@ -98,7 +98,11 @@ def check_friction_cone(work: ModuleType) -> Iterator[Result]:
         error = relative_error(A / lengths, expected / np.linalg.norm(expected, axis=1, keepdims=True))
         allowed = forces[(forces @ A.T <= 0.0).all(axis=1)]
         outside = int(sum(cone_margin(contact, f) < -1e-9 for f in allowed))
-        yield f"pyramid of {faces} faces", error < 1e-9 and not outside, f"allows {outside} forces outside the cone"
+        yield (
+            f"pyramid of {faces} faces",
+            error < 1e-9 and not outside,
+            f"rows {error:.1e} off; allows {outside} forces outside the cone",
+        )
     found = np.array([work.project(f, mu) for f in forces])
     error = relative_error(found, np.array([project_to_cone(*f, mu) for f in forces]))
     yield "projection", error < 1e-9, f"relative error {error:.1e}"
@@ -116,6 +120,12 @@ def check_trot(work: ModuleType) -> Iterator[Result]:
     top = path[:, 2].max() - start[2]
     yield "swing: ends", bool(ends < 1e-9 and speeds.max() < 0.02), f"{ends:.1e} m off, {speeds.max():.3f} m a swing"
     yield "swing: height", bool(abs(top - work.HEIGHT) < 0.005), f"{top:.3f} m of {work.HEIGHT} m"
+    neutral, reference, excess = np.array([0.2, 0.1, 0.0]), np.array([0.3, 0.1, 0.0]), np.array([0.1, 0.0, 0.0])
+    steady, pushed = (np.asarray(work.touchdown(neutral, v, reference)) for v in (reference, reference + excess))
+    error = relative_error(steady - neutral, 0.5 * work.DUTY * work.PERIOD * reference)
+    yield "touchdown: below the hip in mid-stance", error < 0.05, f"relative error {error:.2f}"
+    gain = float((pushed - steady)[0] / excess[0])
+    yield "touchdown: farther out for a velocity error", 0.02 < gain < 0.3, f"{gain:.2f} m for 1 m/s"
     pairs = [("FL", "RR"), ("FR", "RL")]
     times = np.linspace(0.0, 2.0 * work.PERIOD, 400, endpoint=False)
     down = {foot: np.array([work.phase(foot, t) < work.DUTY for t in times]) for foot in FEET}
@@ -166,11 +176,11 @@ def simulate_trot(work: ModuleType) -> Iterator[Result]:
         tilt = max(tilt, float(np.degrees(np.arccos(np.clip(s.placement("base").rotation[2, 2], -1.0, 1.0)))))
         for foot, force in sim.contact_forces.items():
             loads[foot] += t > 0.0 and force[2] > 1.0
-    way = float(dyn.center_of_mass(sim.q)[0] - home[0])
+    distance = float(dyn.center_of_mass(sim.q)[0] - home[0])
     expected = SPEED * (sim.time - PAUSE)
     on_ground = [DT * count / 3.0 for count in loads.values()]
     height = home[2] - ground
-    yield "walks: distance", bool(abs(way - expected) < 0.1 * expected), f"{way:.2f} m of {expected:.2f} m"
+    yield "walks: distance", bool(abs(distance - expected) < 0.1 * expected), f"{distance:.2f} m of {expected:.2f} m"
     yield (
         "walks: upright",
         lowest > 0.7 * height and tilt < 10.0,

@@ -18,6 +18,6 @@ def prioritized(J1: np.ndarray, e1: np.ndarray, J2: np.ndarray, e2: np.ndarray) 
     raise NotImplementedError("solve task 1, then task 2 in the null space of J1")
 
 
-def self_motion(J: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Returns the velocity (n,) closest to `wanted` that does not move the frame with the Jacobian J."""
+def self_motion(J: np.ndarray, desired: np.ndarray) -> np.ndarray:
+    """Returns the velocity (n,) closest to `desired` that does not move the frame with the Jacobian J."""
     raise NotImplementedError("joint motion that leaves the hand at rest")

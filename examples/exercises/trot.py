@@ -19,13 +19,16 @@ def phase(foot: str, t: float) -> float:
 def touchdown(neutral: np.ndarray, velocity: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """Returns the touchdown position (3,) of a foot [m].
 
+    At the reference velocity the foot is below the hip in the middle of its stance. If the robot is faster, the foot
+    lands farther out in that direction, by 0.02 to 0.3 m for an error of 1 m/s.
+
     Args:
         neutral: (3,) position below the hip at the present time [m].
         velocity: (3,) velocity of the center of mass [m/s].
         reference: (3,) reference of the velocity [m/s].
     """
     raise NotImplementedError(
-        "the foot should be below the hip in the middle of the stance; see Raibert 1986, chapter 2"
+        "half of the distance of a stance ahead, and a feedback of the velocity; see Raibert 1986, chapter 2"
     )
 
 

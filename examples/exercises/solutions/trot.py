@@ -13,7 +13,7 @@ def phase(foot: str, t: float) -> float:
 
 
 def touchdown(neutral: np.ndarray, velocity: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Returns the touchdown position: half of the way of a stance ahead, and a correction of the velocity."""
+    """Returns the touchdown position: half of the distance of a stance ahead, and a correction of the velocity."""
     return neutral + 0.5 * DUTY * PERIOD * reference + 0.1 * (velocity - reference)
 
 

@@ -14,6 +14,6 @@ def prioritized(J1: np.ndarray, e1: np.ndarray, J2: np.ndarray, e2: np.ndarray) 
     return v1 + N1 @ np.linalg.pinv(J2, rcond=1e-9) @ e2
 
 
-def self_motion(J: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Returns the velocity closest to `wanted` that does not move the frame."""
-    return projector(J) @ wanted
+def self_motion(J: np.ndarray, desired: np.ndarray) -> np.ndarray:
+    """Returns the velocity closest to `desired` that does not move the frame."""
+    return projector(J) @ desired
