@@ -222,8 +222,9 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
         mask = np.ones(self.n, dtype=bool) if mask is None else mask
         self.batch.reset(mask)  # validates the mask
         lanes = np.flatnonzero(mask)
-        for lane in lanes if first is not None else ():
-            self.set_generator(lane, np.random.default_rng(first + int(lane)))
+        if first is not None:
+            for lane in lanes.tolist():
+                self.set_generator(lane, np.random.default_rng(first + lane))
         nu = self.action_size
         draws = np.array([self._generators[i].uniform(-1.0, 1.0, nu + 7) for i in lanes]).reshape(-1, nu + 7)
         q = np.tile(self.robot.q_home, (self.n, 1))
