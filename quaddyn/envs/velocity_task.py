@@ -223,8 +223,8 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
         self.batch.reset(mask)  # validates the mask
         lanes = np.flatnonzero(mask)
         if first is not None:
-            for lane in lanes.tolist():
-                self.set_generator(lane, np.random.default_rng(first + lane))
+            for i in lanes.tolist():
+                self.set_generator(i, np.random.default_rng(first + i))
         nu = self.action_size
         draws = np.array([self._generators[i].uniform(-1.0, 1.0, nu + 7) for i in lanes]).reshape(-1, nu + 7)
         q = np.tile(self.robot.q_home, (self.n, 1))
