@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import quaddyn as qd
@@ -194,7 +195,7 @@ def test_jacobian_with_a_wrong_sign_or_frame_is_reported_once_when_the_robot_mov
     dyn, (q, v) = qd.Dynamics(robot), random_moving_state(robot, 0)
     for element, level, message in (
         (WrongSign(robot, "low", 1, stiffness=1.0), 0, r"low.jacobian: does not match low.value: .* row 0 .* J v"),
-        (WrongRows(robot, "mid", 3, stiffness=1.0), 1, r"mid.jacobian: does not match mid.error: .* row 0 .* -J v"),
+        (WrongRows(robot, "mid", 3, stiffness=1.0), 1, r"mid.jacobian: does not match mid.error: .* row 1 .* -J v"),
     ):
         wbc = qd.WholeBodyController(robot)
         wbc.add(element, level=level)
@@ -202,3 +203,24 @@ def test_jacobian_with_a_wrong_sign_or_frame_is_reported_once_when_the_robot_mov
         with pytest.warns(RuntimeWarning, match=message):
             wbc.compute(dyn.update(q, v))
         wbc.compute(dyn.update(q, v))
+
+
+def test_clipped_errors_and_errors_of_rotations_cause_no_warning(robot: qd.Robot) -> None:
+    class Clipped(CustomComTask):
+        def error(self, s: qd.State) -> Array:
+            return np.clip(super().error(s), -1e-3, 1e-3)
+
+    class Upright(CustomTask):
+        def error(self, s: qd.State) -> Array:
+            return -pin.log3(s.placement("base").rotation)
+
+        def jacobian(self, s: qd.State) -> Array:
+            return s.jacobian("base")[3:]
+
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(0)
+    for _ in range(20):
+        wbc = qd.WholeBodyController(robot)
+        wbc.add(Clipped(robot, "clipped", 3, stiffness=1.0), level=2)
+        wbc.add(Upright(robot, "upright", 3, stiffness=1.0, unit="rad/s^2"), level=2)
+        tilt = np.concatenate([np.zeros(3), rng.uniform(-0.6, 0.6, 3), np.zeros(robot.nu)])
+        wbc.compute(dyn.update(robot.integrate(robot.q_home, tilt), rng.standard_normal(robot.nv)))
