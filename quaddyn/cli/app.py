@@ -119,7 +119,7 @@ def describe_error(error: Exception) -> str:
         return describe_os_error(error)
     if not isinstance(error, CommandLineError):
         return str(error)
-    message = error.message.removeprefix("Value error, ").rstrip(".")
+    message = str(error.message).removeprefix("Value error, ").rstrip(".")
     message = message[:1].lower() + message[1:]
     parameter = getattr(error, "param", None)
     if parameter is not None:
