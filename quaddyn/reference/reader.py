@@ -104,7 +104,8 @@ def read_urdf(
     try:
         robot = defusedxml.ElementTree.fromstring(content(source))
     except (ParseError, DefusedXmlException, OSError, ValueError) as error:
-        raise ModelError(f"reference reader: the file is not readable XML: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(f"reference reader: the file is not readable XML: {reason}") from None
     if robot.tag != "robot":
         raise ModelError(f"reference reader: the root element is <{robot.tag}>, not <robot>")
     links = [_link(e) for e in robot.findall("link")]
