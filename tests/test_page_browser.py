@@ -126,6 +126,218 @@ def test_layers_have_names_and_can_be_hidden(new_page: Callable[[], Page], recor
     assert page.errors == []
 
 
+def screen_position(page: Page, slot: str) -> tuple[float, float]:
+    """Position of the origin of a slot on the page [pixels]."""
+    x, y = page.evaluate(
+        f"(() => {{ const v = new MeshCat.THREE.Vector3(), b = quaddyn.pane.getBoundingClientRect();"
+        f"quaddyn.viewer.render(); quaddyn.slots[{slot}].outer.getWorldPosition(v).project(quaddyn.viewer.camera);"
+        "return [b.left + (v.x + 1) / 2 * b.width, b.top + (1 - v.y) / 2 * b.height]; })()"
+    )
+    return x, y
+
+
+def press_mouse(page: Page, kind: str, x: float, y: float, modifiers: int = 0) -> None:
+    page.call(
+        "Input.dispatchMouseEvent", type=f"mouse{kind}", x=x, y=y, button="left", buttons=1, clickCount=1,
+        modifiers=modifiers,
+    )  # fmt: skip
+
+
+def selection(page: Page) -> dict[str, str]:
+    """Names and values that the page shows of the selected link."""
+    texts = page.evaluate("[...document.querySelectorAll('#selection > *')].map(e => e.textContent)")
+    return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+@pytest.fixture(scope="module")
+def overloaded(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two frames with a command beyond the torque limits, in a file whose name has a semicolon."""
+    wbc, viewer = qd.WholeBodyController(go2, dt=1e-3), Viewer(go2, serve=False, meshes=False)
+    wbc.tasks["com"].reference([0.3, 0.0, 0.5], np.zeros(3), [0.0, 0.0, 30.0])
+    command = wbc.compute(qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)))
+    viewer.add_robot("plan; b,1", go2, opacity=0.3)
+    for k in range(2):
+        q = np.array(go2.q_home)
+        q[1] += 0.3
+        viewer.show(go2.q_home, v=np.ones(go2.nv), tau=command.tau, command=command, robots={"plan; b,1": q}, time=k)
+    return viewer.record(tmp_path_factory.mktemp("page") / "a;b.html")
+
+
+def test_click_shows_the_data_of_a_link_and_its_inertia_box(
+    new_page: Callable[[], Page], overloaded: Path, go2: qd.Robot
+) -> None:
+    page = opened(new_page, overloaded, "t=1")
+    names = [body.name for body in go2.bodies]
+    x, y = screen_position(page, str(names.index("FL_thigh")))
+    assert page.evaluate("document.getElementById('selection').hidden")
+    for kind in ("Pressed", "Released"):
+        press_mouse(page, kind, x, y)
+    page.wait("!document.getElementById('selection').hidden")
+    found = selection(page)
+    body, i = go2.bodies[names.index("FL_thigh")], go2.actuated.index("FL_thigh_joint")
+    assert found["link"].split(", ")[0] == "FL_thigh" and found["joint"] == "FL_thigh_joint (revolute)"
+    assert float(found["mass"].removesuffix(" kg")) == pytest.approx(body.inertial.mass, rel=0.01)
+    assert found["position"].startswith(f"{go2.q_home[7 + i]:.3f} rad") and "limits" in found["position"]
+    assert found["velocity"].startswith("1.000 rad/s (limit ")
+    assert found["torque"].endswith(f"% (limit {go2.effort_limits[i]:.1f} N m)")
+    assert "FL_thigh_joint torque limit: active" in found["last tick"]
+    box = "quaddyn.inspector.selected.overlays.box"
+    assert page.evaluate(f"{box}.visible") is True
+    np.testing.assert_allclose(
+        page.evaluate(f"{box}.scale.toArray().map(s => 1000 * s)"),
+        [float(side) for side in found["inertia box"].removesuffix(" mm").split(" x ")],
+        rtol=0.01,
+    )
+    page.evaluate("quaddyn.inspector.select(0)")
+    assert "com z: " in selection(page)["last tick"], "deficits of tasks are those of the base"
+    for kind in ("Pressed", "Released"):
+        press_mouse(page, kind, 5, 300)  # beside the robot
+    page.wait("document.getElementById('selection').hidden")
+    assert page.errors == []
+
+
+def test_options_of_the_panel_change_the_picture(new_page: Callable[[], Page], tmp_path: Path) -> None:
+    collision = '<collision><geometry><sphere radius="0.2"/></geometry></collision></link>'
+    robot = qd.load(HOSTILE.format("a", "b", "c").replace("</link>", collision), root="fixed")
+    viewer = Viewer(robot, serve=False)
+    viewer.show(robot.q_home)
+    page = new_page()
+    page.resize(700, 280)
+    page.open(viewer.record(tmp_path / "page.html").as_uri() + "#hide=Com")
+    page.wait("!document.getElementById('loading')")
+    page.evaluate("quaddyn.panel.setOpen(true)")
+    before = page.pixels()
+    labels = page.evaluate("[...document.querySelectorAll('#options button')].map(b => b.dataset.option)")
+    assert labels == ["transparent", "collision", "frames", "inertia"]
+    for name in labels:
+        toggle = f"document.querySelector('[data-option={name}]').click()"
+        page.evaluate(toggle)
+        changed = np.abs(page.pixels() - before).max(axis=2)[40:, :350] > 24
+        assert changed.sum() > (20 if name == "frames" else 1000), name
+        page.evaluate(toggle)
+        assert (np.abs(page.pixels() - before).max(axis=2)[40:, :350] > 24).sum() < 10, name
+    assert page.errors == []
+
+
+def test_link_reproduces_the_view_and_survives_semicolons(
+    new_page: Callable[[], Page], overloaded: Path, go2: qd.Robot
+) -> None:
+    page = opened(new_page, overloaded, "t=1")
+    page.evaluate(
+        "quaddyn.inspector.select(3); quaddyn.setVisible('robot plan; b,1', false);"
+        "quaddyn.panel.setTheme('dark'); quaddyn.inspector.setOption('frames', true);"
+        "quaddyn.viewer.camera.position.x += 0.3; document.getElementById('link').click()"
+    )
+    page.wait("document.getElementById('note').textContent !== ''")
+    link = page.evaluate("location.href")
+    page.evaluate("quaddyn.note({text: ''})")
+    first, camera = page.pixels(), page.evaluate("quaddyn.cameraOffsets()")
+    assert link.startswith(overloaded.as_uri() + "#t=1.000&theme=dark&camera=")
+    read = "JSON.stringify([...readFlags()])"
+    flags = page.evaluate(read)
+    for separator in (";", "&amp;"):
+        page.evaluate(f"history.replaceState(null, '', {link.replace('&', separator)!r})")
+        assert page.evaluate(read) == flags, separator
+    page.call("Page.navigate", url="about:blank")
+    page.open(link.replace("&", ";"))
+    page.wait("!document.getElementById('loading')")
+    assert page.evaluate("quaddyn.inspector.selected.name") == go2.bodies[3].name
+    assert page.evaluate("quaddyn.kinds.get('robot plan; b,1').isVisible") is False
+    np.testing.assert_allclose(page.evaluate("quaddyn.cameraOffsets()"), camera, atol=1e-3)
+    difference = np.abs(page.pixels() - first).max(axis=2)[:500, :500]
+    assert (difference > 24).sum() < 1500, "the same picture up to rounding of the camera"
+    assert page.errors == []
+
+
+def test_picture_is_saved_and_steps_go_backward(new_page: Callable[[], Page], recorded: Path, tmp_path: Path) -> None:
+    from PIL import Image
+
+    page = opened(new_page, recorded)
+    page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.evaluate("document.getElementById('png').click()")
+    deadline = time.monotonic() + PATIENCE
+    while not (files := list(tmp_path.glob("*.png"))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    image = np.asarray(Image.open(files[0]).convert("RGB")).astype(int)
+    assert list(image.shape[:2]) == page.evaluate(
+        "[quaddyn.viewer.renderer.domElement.height, quaddyn.viewer.renderer.domElement.width]"
+    )
+    assert files[0].name == "go2_description 1.00 s.png" and image.std() > 10
+    assert page.evaluate(TEXT) == "frame 30"
+    page.evaluate("document.getElementById('back').click()")
+    assert page.evaluate(TEXT) == "frame 29"
+    page.call("Input.dispatchKeyEvent", type="keyDown", code="Comma", key=",")
+    page.wait(f"{TEXT} === 'frame 28'")
+    assert page.errors == []
+
+
+def test_ticks_of_plots_differ_and_panels_can_be_folded(new_page: Callable[[], Page], tmp_path: Path) -> None:
+    arm = qd.load("ur5")
+    viewer = Viewer(arm, serve=False, meshes=False)
+    for k in range(20):
+        lines = {
+            "nearly [m]": {"a": 0.25 + 1e-5 * k},
+            "noise [m]": {"a": 1e-17 * k},
+            "large [N]": {"a": 3e6 + 10.0 * k},
+        }
+        viewer.show(arm.q_home, v=np.zeros(arm.nv), time=0.1 * k, signals=lines)
+    page = opened(new_page, viewer.record(tmp_path / "page.html"), "t=1")
+    titles = page.evaluate("[...quaddyn.plots.panels.keys()]")
+    assert {"joint position [rad]", "joint velocity [rad/s]"} <= set(titles), "plots of the joints of an arm"
+    assert page.evaluate("document.querySelectorAll('.plot.folded').length") == 0
+    for title in titles:
+        ticks = page.evaluate(f"quaddyn.plots.panels.get('{title}').uplot.axes[1]._values")
+        assert len(ticks) >= 2 and len(set(ticks)) == len(ticks), (title, ticks)
+    height = page.evaluate("quaddyn.plots.panels.get('noise [m]').uplot.scales.y.max")
+    assert height >= 1e-9, "rounding errors do not fill a plot"
+    page.evaluate("document.querySelector('.plot h2').click()")
+    assert page.evaluate("document.querySelectorAll('.plot.folded').length") == 1
+    assert page.evaluate("document.querySelector('.plot.folded .uplot')") is None
+    page.evaluate("document.querySelector('.plot.folded h2').click()")
+    assert page.evaluate("document.querySelectorAll('.plot.folded').length") == 0
+    assert page.errors == []
+
+
+def test_dragged_link_pulls_the_robot_of_a_live_plant(new_page: Callable[[], Page], go2: qd.Robot) -> None:
+    page, plant = new_page(), qd.Simulation(go2, dt=2e-3)
+    with Viewer(go2, meshes=False) as viewer:
+        page.open(viewer.url)
+        assert page.evaluate("document.getElementById('pull').hidden"), "a program without a plant applies no force"
+        assert viewer.pull_forces(plant) == {}
+        viewer.show_plant(plant)
+        page.wait("quaddyn.isPullable && !document.getElementById('pull').hidden")
+        camera = page.evaluate("quaddyn.viewer.camera.position.toArray()")
+        x, y = screen_position(page, "0")
+        press_mouse(page, "Pressed", x, y, modifiers=2)  # with Ctrl
+        press_mouse(page, "Moved", x + 40, y - 80, modifiers=2)
+        deadline = time.monotonic() + PATIENCE
+        while not (forces := viewer.pull_forces(plant)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        wrench = forces[go2.bodies[0].name]
+        assert wrench[2] > 0.0, "upward, to the mouse"
+        assert np.linalg.norm(wrench[:3]) <= 0.5 * go2.mass * 9.81 + 1e-6
+        for _ in range(50):
+            plant.step(np.zeros(go2.nu), external=viewer.pull_forces(plant))
+        free = qd.Simulation(go2, dt=2e-3)
+        for _ in range(50):
+            free.step(np.zeros(go2.nu))
+        assert plant.v[2] > free.v[2] + 0.02, "it falls more slowly"
+        viewer.show_plant(plant)
+        page.settle()
+        assert page.evaluate("quaddyn.inspector.pull.line.geometry.attributes.position.count") == 2
+        assert page.evaluate("quaddyn.viewer.controls.enabled") is False
+        press_mouse(page, "Released", x + 40, y - 80, modifiers=2)
+        while viewer.pull_forces(plant) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert viewer.pull_forces(plant) == {}
+        moved = np.subtract(page.evaluate("quaddyn.viewer.camera.position.toArray()"), camera)
+        assert np.abs(moved).max() < 0.2, "the camera follows, and does not turn"
+        watcher = new_page()
+        watcher.open(viewer.view_url)
+        assert watcher.evaluate("document.getElementById('pull').hidden"), "without the token"
+    assert page.errors == []
+
+
 def test_theme_follows_the_system_or_the_user_choice(new_page: Callable[[], Page], recorded: Path) -> None:
     page = new_page()
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])

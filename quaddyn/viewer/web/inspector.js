@@ -14,11 +14,11 @@ class Inspector {
     this.flags = readFlags();
     this.options = new Set((this.flags.get("show") ?? []).filter(name => Object.hasOwn(OPTIONS, name)));
     this.raycaster = new MeshCat.THREE.Raycaster();
-    const canvas = stage.viewer.renderer.domElement;
-    canvas.addEventListener("pointerdown", event => this.press(event));
-    canvas.addEventListener("pointermove", event => this.drag(event));
-    canvas.addEventListener("pointerup", event => this.release(event));
-    canvas.addEventListener("pointercancel", () => this.stopPulling());
+    const listen = (type, handle) => stage.pane.addEventListener(type, handle, true);  // before the camera's handlers
+    listen("pointerdown", event => this.press(event));
+    listen("pointermove", event => this.drag(event));
+    listen("pointerup", event => this.release(event));
+    listen("pointercancel", () => this.stopPulling());
   }
 
   add(bodies) {
@@ -99,7 +99,7 @@ class Inspector {
     if (!hit || this.stage.slots[hit.slot].kind !== "Robot") return;
     const {THREE} = MeshCat, {camera, controls} = this.stage.viewer, slot = this.stage.slots[hit.slot];
     controls.enabled = false;
-    this.stage.viewer.renderer.domElement.setPointerCapture(event.pointerId);
+    this.stage.pane.setPointerCapture(event.pointerId);
     const direction = camera.getWorldDirection(new THREE.Vector3());
     const plane = new THREE.Plane().setFromNormalAndCoplanarPoint(direction, hit.point);
     const material = new THREE.LineBasicMaterial({color: MARK_COLOR, depthTest: false});

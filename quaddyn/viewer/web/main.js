@@ -1,6 +1,8 @@
 "use strict";
 // Entry points of the live and of the recorded page.
 
+const NOTE_TIME = 15000;  // time for which the note about a copied link is shown [ms]
+
 function createStage(drive, viewPath) {
   const flags = readFlags();
   if (flags.has("film")) document.body.classList.add("film");  // hides the controls, for videos
@@ -44,7 +46,7 @@ async function playRecording() {
 
 // Copies the link to the present view; the address bar of a recording shows it, too.
 async function copyLink(stage, viewPath) {
-  const link = makeLink(stage, viewPath);
+  const link = makeLink(stage, viewPath), note = document.getElementById("note");
   try {
     if (viewPath === null) history.replaceState(null, "", link);
     await navigator.clipboard.writeText(link);
@@ -52,6 +54,7 @@ async function copyLink(stage, viewPath) {
   } catch {
     stage.note({text: link, isInfo: true});  // without permission to use the clipboard
   }
+  setTimeout(() => { if (note.classList.contains("info")) stage.note({text: ""}); }, NOTE_TIME);
 }
 
 // Draws the scene and its text on a canvas.

@@ -13,7 +13,8 @@ function formatValue(x) {
 // Returns texts of axis ticks that all differ: with as many digits as their distance needs.
 function formatTicks(ticks, distance) {
   let digits = 0;
-  while (digits < 7 && Math.abs(distance * 10 ** digits - Math.round(distance * 10 ** digits)) > 1e-3) digits++;
+  const isWhole = x => Math.abs(x - Math.round(x)) < 1e-3 * x;
+  while (digits < 7 && !isWhole(distance * 10 ** digits)) digits++;
   const largest = Math.max(...ticks.map(Math.abs));
   if (digits < 7 && largest < 1e5) return ticks.map(tick => tick.toFixed(digits));
   const significant = Math.ceil(Math.log10(largest / distance)) + 1;
