@@ -18,6 +18,7 @@ import quaddyn as qd
 from quaddyn.campaigns.datasheet import QUICK
 from quaddyn.cli import app, campaigning, logs, showing
 from quaddyn.cli import console as cli_console
+from quaddyn.demo import RequestedValue
 
 ROBOT = "two_link_leg"
 
@@ -150,8 +151,11 @@ def demo(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     asked: list[Any] = []
 
     def job(name: str) -> Any:
-        def do(robot: Any, *, progress: Any, **options: Any) -> Any:
+        def do(robot: Any, *, progress: Any, on_start: Any = None, **options: Any) -> Any:
+            if on_start is not None:
+                on_start((RequestedValue("yaw rate", 9.0, 1.0, "rad/s", "reach of FL"),))
             asked.append((name, options))
+            progress(1.0)
             return demo_report(robot=robot.name)
 
         return do
@@ -162,6 +166,12 @@ def demo(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         "quaddyn.verification.cross_check", lambda robot, **o: asked.append(("check", o)) or agreement()
     )
     return asked
+
+
+def test_demo_prints_reduced_requests_before_the_robot(demo: list[Any]) -> None:
+    first, second, *_ = run_command("demo", "--robot", "small_quadruped", "--headless").splitlines()
+    assert first == "yaw rate [rad/s]: 1.000 of 9.000 requested, limited by: reach of FL"
+    assert second.startswith("Robot('")
 
 
 def test_demo_passes_its_options_on(

@@ -179,9 +179,8 @@ def test_reductions_of_a_jump_and_a_velocity_by_limits_are_reported() -> None:
         requested=asked,
         clamped=controller.clamp_velocity(asked),
         limit_reason=controller.velocity_limit_reason(asked),
-        _jump_monitor=SimpleNamespace(plan=plan),
     )
-    forward, turn, height = LocomotionRun._requests(run, velocity=True)
+    forward, turn, height = LocomotionRun.requested_values(run, plan, velocity=True)
     assert (forward.name, forward.requested, forward.limit_reason) == (
         "forward velocity",
         9.0,
@@ -195,7 +194,7 @@ def test_reductions_of_a_jump_and_a_velocity_by_limits_are_reported() -> None:
         plan.limit_reason,
     )
     assert height.is_reduced and height.limit_reason
-    assert [each.name for each in LocomotionRun._requests(run, velocity=False)] == ["height of the jump"]
+    assert [each.name for each in LocomotionRun.requested_values(run, plan, velocity=False)] == ["height of the jump"]
 
 
 def test_jump_is_checked_by_its_landing_position() -> None:
@@ -206,8 +205,13 @@ def test_jump_is_checked_by_its_landing_position() -> None:
     assert report.requests[1].requested == 0.15 and report.reduced_requests == ()
     assert report.checks["landing error of the feet"].value < 0.1
     assert report.checks["relative error of the jump's rise"].value < 0.15
-    with pytest.raises(qd.ArgumentError, match=r"did not start the jump within duration=0\.2 s"):
-        run_locomotion_demo(robot, jump=JumpRequest(0.1, 0.0, 0.0), duration=0.2)
+    started: list[Any] = []
+    with pytest.raises(qd.ArgumentError, match=r"duration: expected more than .* got 0\.2 s"):
+        run_locomotion_demo(robot, jump=JumpRequest(0.1, 0.0, 0.0), duration=0.2, on_start=started.append)
+    with pytest.raises(qd.ArgumentError, match=r"did not start the jump within duration=0\.7 s"):
+        run_locomotion_demo(robot, jump=JumpRequest(5.0, 0.0, 0.0), duration=0.7, on_start=started.append)
+    ((height,),) = started
+    assert height.is_reduced and height.limit_reason, "known before the first tick"
     for text in ("", "a", "-0.1", "1,2,3,4"):
         with pytest.raises(qd.ArgumentError, match="jump: expected HEIGHT"):
             JumpRequest.parse(text)
@@ -400,7 +404,26 @@ def test_distant_torque_limit_does_not_scale_the_plot(tmp_path: Path, monkeypatc
     panels = [axes for axes in figures[0].axes if "torque" in axes.get_ylabel()]
     assert panels and robot.effort_limits.min() > 50.0
     for axes in panels:
-        assert axes.get_ylim()[1] < 3.0 and axes.get_title() == f"limit: {robot.effort_limits[0]:g} N m"
+        assert axes.get_ylim()[1] < 3.0 and axes.get_title(loc="right") == f"limit: {robot.effort_limits[0]:g} N m"
+
+
+def test_torques_of_arms_are_scaled_to_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    figures: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: figures.append(self))
+    arm = qd.load("ur5")
+    void = dataclasses.replace(arm, effort_limits=np.array([*arm.effort_limits[:-1], 1e6]))
+    tau = 0.01 * arm.effort_limits
+    for robot, n_limited in ((arm, 6), (void, 5)):
+        time_series = DemoTimeSeries(robot, ())
+        for k in range(50):
+            time_series.add(1e-3 * k, tau * k / 50, np.ones((0, 3)), 0.2, None, None)
+        draw(time_series, tmp_path / "out.png", title="")
+        panels = {axes.get_ylabel(): axes for axes in figures[-1].axes}
+        assert len(panels["torque / limit [%]"].lines) == n_limited
+        assert panels["torque / limit [%]"].get_ylim()[1] < 2.0, "1 % of the limit fills the panel"
+        assert len(panels["torque [N m]"].lines if robot is void else ()) == 6 - n_limited
 
 
 @pytest.mark.parametrize(("name", "panels"), [("go2", 5), ("ur5", 2)])
@@ -541,7 +564,7 @@ def test_demo_tick_lasts_one_controller_period(plant: str, monkeypatch: pytest.M
     lasted: list[float] = []
     tick = LocomotionRun.tick
 
-    def timed(self: LocomotionRun, velocity: np.ndarray) -> object:
+    def timed(self: LocomotionRun, velocity: np.ndarray, external: object) -> object:
         begun = self.plant.time
         command = tick(self, velocity)
         lasted.append((self.plant.time - begun) / self.controller.dt)

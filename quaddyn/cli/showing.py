@@ -39,9 +39,10 @@ from .console import (
     wait_for_interrupt,
 )
 from .renamed_options import renamed_options
-from .tables import demo_json, legs_json, print_demo, print_legs
+from .tables import demo_json, legs_json, print_demo, print_legs, print_reduced_requests
 
 if TYPE_CHECKING:
+    from ..demo import RequestedValue
     from ..kinematics import LegKinematics
 
 
@@ -187,6 +188,12 @@ def demo(
 
             viewer = stack.enter_context(Viewer(model, open_browser=is_terminal(sys.stdout), port=port, host=host))
         with progress_bar("simulating", quiet=as_json) as tick:
+
+            def on_start(requests: tuple[RequestedValue, ...]) -> None:
+                """Prints the values that limits reduce, before anything else."""
+                if not as_json:
+                    print_reduced_requests(requests)
+
             page_lines = [] if viewer is None else [f"live view: {page_addresses(viewer)}"]
             banner = [] if as_json else [str(model), *page_lines]
 
@@ -213,6 +220,7 @@ def demo(
                     record=page,
                     plot=plot,
                     progress=on_progress,
+                    on_start=on_start,
                 )
             else:
                 report = demos.run_squat_demo(

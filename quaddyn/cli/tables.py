@@ -17,7 +17,7 @@ from .console import out, print_text
 from .verdict import Verdict
 
 if TYPE_CHECKING:
-    from ..demo import DemoReport
+    from ..demo import DemoReport, RequestedValue
     from ..kinematics import LegSurvey
     from ..verification import VerificationReport
 
@@ -122,63 +122,73 @@ def demo_json(report: DemoReport) -> dict[str, object]:
     return values
 
 
+def print_reduced_requests(requests: Iterable[RequestedValue]) -> None:
+    """Prints each requested value that a limit reduced by much, with the limit."""
+    for request in requests:
+        if request.is_reduced:
+            reason = f", limited by: {request.limit_reason}" if request.limit_reason else ""
+            text = (
+                f"{request.name} [{request.unit}]: {request.planned:.3f} of {request.requested:.3f} requested{reason}"
+            )
+            out.print(f"[bold yellow]{escape(text)}[/]", highlight=False, soft_wrap=True)
+
+
 def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
-    """Prints the report of a demo, with the limit of each check."""
-    table = Table(
-        title=f"{escape(report.robot)}: {report.motion} for {report.seconds:g} s ({report.steps} steps)",
-        show_header=False,
-    )
-    table.add_column("quantity")
+    """Prints the report of a demo: requested values, measured figures, and the limit of each check."""
+    print_text(f"{report.robot}: {report.motion} for {report.seconds:g} s, {report.steps} steps on {report.cpu}")
+    table = Table(show_header=False, box=None, padding=(0, 1, 0, 0))
+    table.add_column("quantity", overflow="fold")
     table.add_column("value", overflow="fold")
     for request in report.requests:
-        reason = f", limited by: {request.limit_reason}" if request.is_reduced and request.limit_reason else ""
-        text = f"{request.planned:.3f} of {request.requested:.3f} requested{reason}"
-        table.add_row(escape(f"{request.name} [{request.unit}]"), f"[bold yellow]{escape(text)}[/]" if reason else text)
-    if report.clamped_velocity is not None:
-        from ..locomotion import GAIT_LIMIT_MESSAGE  # imports the controllers, which most commands do without
-
-        limit_note = f" ({GAIT_LIMIT_MESSAGE}: {report.limit_reason})" if report.limit_reason else ""
-        for label, values in (
+        if request.unit in ("m/s", "rad/s"):  # below, with the measured velocity
+            continue
+        text = f"{request.planned:.3f} of {request.requested:.3f} requested"
+        table.add_row(
+            escape(f"{request.name} [{request.unit}]"), f"[bold yellow]{text}[/]" if request.is_reduced else text
+        )
+    if report.requested_velocity is not None and any(report.requested_velocity):
+        label = escape("forward, left [m/s], turn [rad/s]")
+        for word, values in (
             ("requested", report.requested_velocity),
             ("commanded", report.clamped_velocity),
             ("measured", report.measured_velocity),
         ):
-            text = (
-                "not measured: no complete gait cycle at constant command"
-                if values is None
-                else "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s".format(*values)
-            )
-            text += limit_note if label == "commanded" else ""
-            table.add_row(f"velocity {label}: forward, left, turn", text)
-    if report.jump_summary:
+            numbers = "nothing: no full gait cycle" if values is None else "{:+.3f}, {:+.3f}, {:+.3f}".format(*values)
+            table.add_row(label, f"{word} {numbers}")
+            label = ""
+    limit_reasons = dict.fromkeys(filter(None, (report.limit_reason, *(r.limit_reason for r in report.requests))))
+    if limit_reasons:
+        table.add_row("limited by", f"[bold yellow]{escape(', '.join(limit_reasons))}[/]")
+    if report.jump_summary and not any(request.name == "height of the jump" for request in report.requests):
         table.add_row("jump", escape(report.jump_summary.removeprefix("jump ")))
     for kind, torque in report.torques.items():
-        limit = f" of {torque.limit:g}" if torque.limit < float("inf") else " (no limit is known)"
-        table.add_row(escape(f"torque {kind} [N m]"), f"{torque.lowest:.2f} to {torque.highest:.2f}{limit}")
+        largest = max(-torque.lowest, torque.highest)
+        limit = f"{100.0 * largest / torque.limit:.0f} % of limit {torque.limit:g}"
+        limit = limit if math.isfinite(torque.limit) else "no effective limit"
+        table.add_row(escape(f"torque {kind} [N m]"), f"{torque.lowest:.2f} to {torque.highest:.2f}, {limit}")
     if report.normal_force is not None and report.weight_mean is not None and report.weight_deviation is not None:
         low, high = report.normal_force
         table.add_row(escape("normal force on a foot [N]"), f"{low:.1f} to {high:.1f}")
         mean, worst = report.weight_mean, report.weight_deviation
         table.add_row(
-            "sum of vertical forces",
-            f"{mean:.4f} m g on average, {worst:.3f} m g largest deviation (m g = {report.weight:.1f} N)",
+            escape(f"vertical forces / weight of {report.weight:.1f} N [1]"),
+            f"mean {mean:.4f}, deviation up to {worst:.3f}",
         )
     if report.base_height is not None:
         low, high = report.base_height
         table.add_row(escape("base height [m]"), f"{low:.3f} to {high:.3f}")
     work = "".join(f"; {name} {value:.4g}" for name, value in report.work.items())
     table.add_row(escape(f"energy change{'; work' if work else ''} [J]"), f"{report.energy_change:.4g}{work}")
-    speeds = f"{report.steps_per_second:,.0f}, plant alone {report.plant_steps_per_second:,.0f} ({report.cpu})"
-    table.add_row("steps/s, control and plant", speeds)
-    table.add_section()
+    speeds = f"{report.steps_per_second:,.0f}, plant alone {report.plant_steps_per_second:,.0f}"
+    table.add_row(escape("speed of control and plant [steps/s]"), speeds)
     for name, check in report.checks.items():
         unit = "" if check.unit == "1" else f" {escape(check.unit)}"
         mark = "[green]passed[/]" if check.passed else "[bold red]failed[/]"
         table.add_row(name, f"{check.value:.3g} <= {check.limit:.3g}{unit}  {mark}")
     algorithm = max(agreement.ratios, key=agreement.ratios.__getitem__)
     verdict = "[green]agrees[/]" if agreement.passed else "[bold red]disagrees[/]"
-    figures = f"{agreement.errors[algorithm]:.1e} <= {agreement.tolerances[algorithm]:.1e} ({algorithm})"
-    table.add_row(f"reference, {len(agreement.errors)} algorithms", f"{figures}  {verdict}")
+    figures = f"{agreement.errors[algorithm]:.1e} <= {agreement.tolerances[algorithm]:.1e}"
+    table.add_row(f"reference, worst of {len(agreement.errors)}: {algorithm}", f"{figures}  {verdict}")
     out.print(table)
     passed = report.passed and agreement.passed
     if passed and report.reduced_requests:

@@ -27,7 +27,7 @@ from .demo_terrain import parse_terrain
 from .jump_request import JumpRequest
 from .locomotion_run import LocomotionRun
 from .plot import check_output, check_plot, draw
-from .report import DemoReport
+from .report import DemoReport, RequestedValue
 from .teleoperation import HELP, GainSliders, velocity_from_keys
 from .time_series import DemoTimeSeries
 
@@ -165,6 +165,7 @@ def run_locomotion_demo(
     record: str | os.PathLike[str] | None = None,
     plot: str | os.PathLike[str] | None = None,
     progress: Callable[[float], None] | None = None,
+    on_start: Callable[[tuple[RequestedValue, ...]], object] | None = None,
 ) -> DemoReport:
     """Simulates a quadruped that stands up from a crouch, follows a velocity command under pushes, and stops.
 
@@ -195,6 +196,7 @@ def run_locomotion_demo(
         record: HTML file for the animation, written with or without a `viewer`; None for none.
         plot: PNG, PDF or SVG file for torques, forces, velocity and height over time; None for none.
         progress: called with the fraction done (0 to 1) at every frame; None for none.
+        on_start: called with the requested and planned values before the first tick; None for none.
 
     Returns:
         The measured figures and the result of each check.
@@ -225,8 +227,13 @@ def run_locomotion_demo(
     surfaces, tilt = (None, np.eye(3)) if demo_terrain is None else demo_terrain
     controller = LocomotionController(robot, dt=dt, gait=gait, terrain=None if blind else surfaces)
     simulated_plant = PLANTS[plant](robot, dt=0.5 * dt, friction=friction, terrain=surfaces)
-    if jump is not None:
-        jump.plan(controller)  # raises an error now if the jump is infeasible
+    min_duration = STAND_TIME * morphology.time_scale
+    if jump is not None and duration <= min_duration:
+        raise ArgumentError(
+            f"duration: expected more than {min_duration:.2g} s, for which {robot.name!r} stands before the jump, got "
+            f"{duration:g} s"
+        )
+    plan = None if jump is None else jump.plan(controller)  # raises an error now if the jump is infeasible
     # All arguments are valid. Compilation prints a message: seconds on a new machine, then nothing.
     controller.warmup()
     if isinstance(simulated_plant, Simulation):
@@ -241,6 +248,8 @@ def run_locomotion_demo(
     time_series = None if plot is None else DemoTimeSeries(robot, robot.feet)
     pending_pushes, requested_jump = list(pushes), jump
     run = LocomotionRun(controller, simulated_plant, requested_velocity, time_series, up=tilt[:, 2])
+    if on_start is not None:
+        on_start(run.requested_values(plan, velocity=velocity is not None))
     gains = GainSliders(controller, viewer) if teleop and viewer is not None else None
     last_frame, start, interrupted = -1, time.perf_counter(), False
     try:

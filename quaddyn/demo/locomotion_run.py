@@ -10,7 +10,15 @@ import numpy as np
 
 from ..contact.contact_kinematics import cross_matrix
 from ..dynamics import Dynamics, State
-from ..locomotion import FEET, GAIT_LIMIT_MESSAGE, LocomotionCommand, LocomotionController, LocomotionMode, heading_axes
+from ..locomotion import (
+    FEET,
+    GAIT_LIMIT_MESSAGE,
+    JumpPlan,
+    LocomotionCommand,
+    LocomotionController,
+    LocomotionMode,
+    heading_axes,
+)
 from ..operating_system import cpu_name
 from ..simulation import Plant
 from ..urdf.tree import Array
@@ -236,8 +244,13 @@ class LocomotionRun:
             lines.append("at its limit: " + (", ".join(active[:3]) + more if active else "nothing"))
         return "\n".join(lines)
 
-    def _requests(self, *, velocity: bool) -> tuple[RequestedValue, ...]:
-        """Returns the nonzero requested values of the velocity, if it was given, and of the jump."""
+    def requested_values(self, plan: JumpPlan | None, *, velocity: bool) -> tuple[RequestedValue, ...]:
+        """Returns the nonzero requested values.
+
+        Args:
+            plan: plan of the jump; None without a jump.
+            velocity: whether the caller requested a velocity.
+        """
         rows: list[tuple[str, float, float, str, str]] = []
         if velocity:
             for name, unit, requested, planned in zip(
@@ -245,8 +258,7 @@ class LocomotionRun:
                 self.requested.tolist(), self.clamped.tolist(), strict=True,
             ):  # fmt: skip
                 rows.append((name, requested, planned, unit, self.limit_reason))
-        if self._jump_monitor is not None:
-            plan = self._jump_monitor.plan
+        if plan is not None:
             height, x, y, turn = plan.requested
             rows += [
                 ("height of the jump", height, plan.height, "m", plan.limit_reason),
@@ -264,6 +276,7 @@ class LocomotionRun:
             velocity: whether the caller requested a velocity.
         """
         robot, plant, morphology, ticks = self.robot, self.plant, self.controller.morphology, self.ticks
+        plan = None if self._jump_monitor is None else self._jump_monitor.plan
         checks: dict[str, DemoCheck] = {}
 
         def check(name: str, value: float, limit: float, unit: str) -> None:
@@ -310,8 +323,8 @@ class LocomotionRun:
             clamped_velocity=tuple(self.clamped.tolist()),
             limit_reason=self.limit_reason,
             measured_velocity=None if measured is None else tuple(measured.tolist()),
-            jump_summary="" if self._jump_monitor is None else str(self._jump_monitor.plan),
-            requests=self._requests(velocity=velocity),
+            jump_summary="" if plan is None else str(plan),
+            requests=self.requested_values(plan, velocity=velocity),
         )
 
 

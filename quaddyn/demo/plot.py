@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..extras import import_extra
+from ..robot.effective_limits import effective_effort_limits
 from ..urdf.tree import Array
 from .report import joint_kinds
 from .time_series import DemoTimeSeries
@@ -17,7 +18,7 @@ from .time_series import DemoTimeSeries
 KINDS = (".png", ".pdf", ".svg")
 #: Limits up to this multiple of the largest torque are drawn as lines, others written as text.
 LIMIT_IN_VIEW = 5.0
-#: Maximum number of torque panels; more kinds of joints are drawn in one panel, divided by their limits.
+#: Maximum number of torque panels by kind of joint; more kinds are drawn in one panel, in percent of their limits.
 MAX_PANELS = 4
 _COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf")
 
@@ -82,7 +83,12 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
     for i, kind in enumerate(joint_kinds(robot)):
         kinds.setdefault(kind, []).append(i)
     has_velocity = bool(np.isfinite(time_series.desired_velocity).any())
-    left = len(kinds) if len(kinds) <= MAX_PANELS else 1
+    limits = effective_effort_limits(robot)
+    limited = [c for c, joint in enumerate(robot.actuated) if joint in limits]
+    unlimited = [c for c in range(robot.nu) if c not in limited]
+    columns_by_label = {"torque / limit [%]": limited, "torque [N m]": unlimited}
+    columns_by_label = {label: columns for label, columns in columns_by_label.items() if columns}
+    left = len(kinds) if len(kinds) <= MAX_PANELS else len(columns_by_label)
     right = 1 + bool(time_series.feet) + has_velocity
     rows = int(np.lcm(left, right))
     figure = _figure_class()(figsize=(14.0, 8.0), layout="constrained")
@@ -120,19 +126,17 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
                 for k, bound in enumerate((limit, -limit)):
                     axes.axhline(bound, color="black", linestyle="--", label="limit" if k == 0 else None)
             elif np.isfinite(limit):  # lines far away would flatten the torques
-                axes.set_title(f"limit: {limit:g} N m", fontsize="small")
+                axes.set_title(f"limit: {limit:g} N m", fontsize="small", loc="right")
             if row == 0:
                 _legend(axes)
     else:
-        limits = robot.effort_limits
-        scale = np.where(
-            np.isfinite(limits) & (limits > 0.0), limits, np.abs(time_series.tau).max(axis=0, initial=1e-9)
-        )
-        axes = add_panel(0, 0, 1, "torque / limit (or largest)")
-        for c, joint in enumerate(robot.actuated):
-            axes.plot(t, time_series.tau[:, c] / scale[c], linewidth=0.8, label=joint)
-        axes.set_ylim(-1.05, 1.05)
-        _legend(axes)
+        for row, (label, columns) in enumerate(columns_by_label.items()):
+            axes = add_panel(0, row, left, label)
+            for c in columns:
+                joint = robot.actuated[c]
+                scale = 100.0 / limits[joint] if joint in limits else 1.0
+                axes.plot(t, scale * time_series.tau[:, c], linewidth=0.8, label=joint)
+            _legend(axes)
 
     row = 0
     if time_series.feet:

@@ -13,6 +13,7 @@ from ..deprecation import renamed_attributes, renamed_fields
 from ..dynamics import Dynamics, State
 from ..operating_system import cpu_name
 from ..robot import Robot
+from ..robot.effective_limits import effective_effort_limits
 from ..simulation import Simulation
 from ..urdf.tree import Array
 from .motion import DemoMotion, DesiredState, JointSwingMotion, SquatMotion, gravity_magnitude
@@ -67,7 +68,7 @@ class TorqueRange(NamedTuple):
     Attributes:
         lowest: minimum over time and joints [N m or N].
         highest: maximum over time and joints [N m or N].
-        limit: smallest effort limit of these joints [N m or N]; inf if the file has none.
+        limit: smallest effort limit of these joints [N m or N]; inf if the file has none, or none that has an effect.
     """
 
     lowest: float
@@ -300,9 +301,11 @@ def joint_kinds(robot: Robot) -> tuple[str, ...]:
 def torque_ranges(robot: Robot, lowest: Array, highest: Array) -> dict[str, TorqueRange]:
     """Returns the torque range by kind of joint, from the minimum and maximum (nu,) of each joint [N m or N]."""
     columns: dict[str, list[int]] = {}
+    effective = effective_effort_limits(robot)
+    limits = [effective.get(name, np.inf) for name in robot.actuated]
     for i, kind in enumerate(joint_kinds(robot)):
         columns.setdefault(kind, []).append(i)
     return {
-        kind: TorqueRange(float(lowest[c].min()), float(highest[c].max()), float(robot.effort_limits[c].min()))
+        kind: TorqueRange(float(lowest[c].min()), float(highest[c].max()), min(limits[i] for i in c))
         for kind, c in columns.items()
     }

@@ -7,15 +7,7 @@ import pinocchio as pin
 
 from ..robot.bodies import CompositeBody
 from ..robot.robot import Robot
-from ..robot.validation import max_effective_efforts
 from ..urdf.tree import Array, Inertial, Pose
-
-
-def effective_effort_limits(robot: Robot) -> dict[str, float]:
-    """Returns the effort limit of each actuated joint that has an effective one [N m or N]; the others have none."""
-    largest = max_effective_efforts(robot.bodies)
-    limits = zip(robot.actuated, robot.effort_limits.tolist(), strict=True)
-    return {name: limit for name, limit in limits if 0.0 < limit <= largest.get(name, np.inf) and np.isfinite(limit)}
 
 
 def describe_body(

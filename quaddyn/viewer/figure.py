@@ -11,6 +11,7 @@ import pinocchio as pin
 
 from ..deprecation import renamed_fields
 from ..robot.bodies import CompositeBody
+from ..robot.effective_limits import effective_effort_limits
 from ..robot.robot import Robot
 from ..urdf.tree import (
     Array,
@@ -25,7 +26,7 @@ from ..urdf.tree import (
     SphereShape,
 )
 from . import shapes
-from .body_description import describe_body, effective_effort_limits
+from .body_description import describe_body
 from .mesh import read_mesh
 from .parts import Material, MeshError, Part
 from .scene import Scene

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
+from ..robot.effective_limits import effective_effort_limits
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
-from .body_description import effective_effort_limits
 
 #: {panel: {line: value}}; a panel's name ends with its unit in brackets.
 Panels = Mapping[str, Mapping[str, float]]
