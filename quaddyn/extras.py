@@ -10,13 +10,14 @@ from typing import Any
 from .errors import QuaddynError
 
 
-def import_extra(module: str, extra: str, *, name: str = "") -> Any:
+def import_extra(module: str, extra: str, *, name: str = "", error: type[QuaddynError] = QuaddynError) -> Any:
     """Imports a module of an optional package.
 
     Args:
         module: dotted name of the module.
         extra: extra of quaddyn that installs the package.
         name: name of the package in the error message; "" for the first part of `module`.
+        error: type of the error.
 
     Raises:
         QuaddynError: the package is not installed; the message names the extra.
@@ -25,7 +26,7 @@ def import_extra(module: str, extra: str, *, name: str = "") -> Any:
         return importlib.import_module(module)
     except ImportError:
         package = name or module.partition(".")[0]
-        raise QuaddynError(f"{package} is not installed; install it with: pip install 'quaddyn[{extra}]'") from None
+        raise error(f"{package} is not installed; install it with: pip install 'quaddyn[{extra}]'") from None
 
 
 def lazy_names(package: str, names: Mapping[str, str], otherwise: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -40,13 +40,7 @@ def lower_bound(successes: int, trials: int, confidence: float = 0.95) -> float:
 def upper_bound(successes: int, trials: int, confidence: float = 0.95) -> float:
     """Returns the one-sided upper Clopper-Pearson bound of a probability; without a success in n trials about 3 / n.
 
-    Args:
-        successes: number of successful trials.
-        trials: number of trials.
-        confidence: in (0, 1).
-
-    Raises:
-        ArgumentError: impossible counts, or a confidence out of range.
+    Parameters and errors are those of `lower_bound`.
     """
     _check_counts(successes, trials, confidence)
     return 1.0 - lower_bound(trials - successes, trials, confidence)
@@ -55,13 +49,7 @@ def upper_bound(successes: int, trials: int, confidence: float = 0.95) -> float:
 def interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
     """Returns the two-sided Clopper-Pearson interval: both one-sided bounds, each with half of the risk.
 
-    Args:
-        successes: number of successful trials.
-        trials: number of trials.
-        confidence: in (0, 1).
-
-    Raises:
-        ArgumentError: impossible counts, or a confidence out of range.
+    Parameters and errors are those of `lower_bound`.
     """
     _check_counts(successes, trials, confidence)
     half = 0.5 * (1.0 + confidence)

@@ -277,7 +277,7 @@ def measure(
     rows: dict[str, StoredCase] = {}
     with Store.open(MEMORY if store is None else store, campaign) as open_store:
 
-        def run_trials(cases: Sequence[Trial]) -> list[StoredCase]:
+        def run_trials(cases: Sequence[Trial]) -> None:
             before = len(rows)
 
             def on_progress(current: Progress) -> None:
@@ -285,14 +285,10 @@ def measure(
                     progress(MeasurementProgress(len(found), len(specs), before + current.done))
 
             run(campaign, executor, open_store, cases=cases, progress=on_progress)
-            out = []
-            for case in cases:
-                text = encode(case)
+            for text in map(encode, cases):
                 row = open_store.find(text)
                 assert row is not None
                 rows[text] = row
-                out.append(row)
-            return out
 
         initial_cases = list(campaign.cases())
         while requests or initial_cases:

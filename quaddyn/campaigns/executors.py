@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from .. import operating_system
 from ..errors import ArgumentError, CampaignError
+from ..extras import import_extra
 
 #: Number of deaths of its workers after which a case is recorded as one that kills workers.
 MAX_WORKER_DEATHS = 3
@@ -356,13 +357,7 @@ def tls(
 
 def _import_distributed() -> Any:
     """Returns the module `distributed`, or raises an error if Dask is not installed."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise CampaignError(
-            'Dask, which is required for clusters, is not installed; install it with: pip install "quaddyn[cluster]"'
-        ) from error
-    return distributed
+    return import_extra("distributed", "cluster", name="Dask", error=CampaignError)
 
 
 def _start_local_cluster(count: int) -> Any:

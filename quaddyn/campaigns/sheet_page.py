@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import math
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -114,40 +115,8 @@ NOTES = (
     ),
 )
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1b2330; --soft: #5b6675; --rule: #d9dee6; --paper: #ffffff; --panel: #f5f7fa;
-  --c0: #1666b8; --c1: #c2410c; --c2: #15803d; --c3: #7e22ce; --c4: #0e7490; --warn: #b91c1c; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --soft: #9aa6b5; --rule: #323c4a; --paper: #12161c;
-  --panel: #1a2029; --c0: #6cb2ff; --c1: #ff9d66; --c2: #6ee79a; --c3: #cfa3ff; --c4: #5fd4ea; --warn: #ff8a8a; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 1120px; margin: 0 auto; padding: 24px 20px 60px; }
-h1 { font-size: 28px; margin: 8px 0; } h2 { font-size: 20px; margin: 36px 0 10px; }
-h3 { font-size: 16px; margin: 18px 0 4px; }
-.lead { max-width: 70ch; } p, dd, li { max-width: 90ch; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 8px 0; }
-th, td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid var(--rule); vertical-align: top; }
-thead th { color: var(--soft); font-weight: 600; } tbody th { font-weight: 500; min-width: 15ch; }
-td.value { font-weight: 650; min-width: 17ch; } td.none, .warn { color: var(--warn); }
-td.case { color: var(--soft); font-size: 12px; min-width: 36ch; }
-code { font: 13px ui-monospace, monospace; white-space: nowrap; }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(255px, 1fr)); gap: 12px; }
-svg { background: var(--panel); border-radius: 8px; max-width: 100%; height: auto; }
-svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } svg .name { fill: var(--ink); font-size: 11.5px; }
-.grid { stroke: var(--rule); fill: none; } .axis { stroke: var(--soft); }
-.line { fill: none; stroke-width: 2; } .area { fill-opacity: 0.14; stroke-width: 2; stroke-linejoin: round; }
-.bar { stroke-width: 1.5; opacity: 0.55; } .claim { stroke-width: 1.5; stroke-dasharray: 4 3; }
-.c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); } .c3 { stroke: var(--c3); }
-.c4 { stroke: var(--c4); }
-.dot { stroke: none; } .area.c0, .dot.c0 { fill: var(--c0); } .area.c1, .dot.c1 { fill: var(--c1); }
-.area.c2, .dot.c2 { fill: var(--c2); } .area.c3, .dot.c3 { fill: var(--c3); } .area.c4, .dot.c4 { fill: var(--c4); }
-.key { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin: 0 6px 0 14px; }
-.key.c0 { background: var(--c0); } .key.c1 { background: var(--c1); } .key.c2 { background: var(--c2); }
-.key.c3 { background: var(--c3); } .key.c4 { background: var(--c4); }
-figure { margin: 16px 0; } figcaption { color: var(--soft); max-width: 70ch; }
-summary { cursor: pointer; padding: 4px 0; }
-dt { font-weight: 600; margin-top: 8px; } dd { margin: 0; }
-"""
+#: Style sheet of the page.
+STYLE = "\n" + (importlib.resources.files(__package__) / "sheet.css").read_text(encoding="utf-8")
 
 
 #: Maximum number of failed cases listed for one bound; the store has all.
@@ -184,6 +153,17 @@ def page(sheet: Sheet) -> str:
         + "\n".join(part for part in parts if part)
         + "</main></body></html>\n"
     )
+
+
+def _table(head: Iterable[str], rows: str) -> str:
+    """Returns a table, wider ones with a scroll bar, from the HTML of its column titles and its rows."""
+    titles = "".join(f"<th>{title}</th>" for title in head)
+    return f"<div class='wide'><table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table></div>"
+
+
+def _row(title: str, cells: Iterable[str]) -> str:
+    """Returns a row of a table, from its title as text and the HTML of its cells."""
+    return f"<tr><th scope='row'>{escape(title)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
 def _claim_text(sheet: Sheet) -> str:
@@ -223,14 +203,14 @@ def _bound_title(name: str, title: str) -> str:
 
 def _bounds_table(sheet: Sheet) -> str:
     """Returns the table of all bounds with their evidence."""
-    head = "".join(f"<th>{escape(m.facts.title)}</th><th>evidence</th>" for m in sheet.robots)
+    head = [title for m in sheet.robots for title in (escape(m.facts.title), "evidence")]
     body = _any_direction_row(sheet)
     for title, cells in _bound_rows(sheet):
         body += f"<tr><th scope='row'>{escape(title)}</th>"
         for facts, bound in cells:
             body += "<td>-</td><td></td>" if bound is None else _bound_cells(facts, bound)
         body += "</tr>"
-    return f"<div class='wide'><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return _table(["", *head], body)
 
 
 def _push_bounds(m: RobotBounds) -> list[tuple[float, Bound]]:
@@ -352,13 +332,14 @@ def _gait_table(sheet: Sheet, gaits: Sequence[str]) -> str:
                 else "",
             ]
             name = f"{m.facts.title}, {gait}" if len(sheet.robots) > 1 else gait
-            body += f"<tr><th scope='row'>{escape(name)}</th>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
-    return (
-        "<div class='wide'><table><thead><tr><th></th><th>speed range [m/s]</th><th>error at speed [m/s]</th>"
-        "<th>lowest cost of transport at speed [m/s]</th><th>mean (peak) power at the highest speed [W]</th>"
-        "<th>rms torque [N m] (peak / limit)</th></tr></thead>"
-        f"<tbody>{body}</tbody></table></div><p>Error, power and torque are those of the fastest successful "
-        "runs. Power is the positive mechanical power of all joints, without losses of motors and electronics.</p>"
+            body += _row(name, cells)
+    head = (
+        "", "speed range [m/s]", "error at speed [m/s]", "lowest cost of transport at speed [m/s]",
+        "mean (peak) power at the highest speed [W]", "rms torque [N m] (peak / limit)",
+    )  # fmt: skip
+    return _table(head, body) + (
+        "<p>Error, power and torque are those of the fastest successful runs. Power is the positive mechanical power "
+        "of all joints, without losses of motors and electronics.</p>"
     )
 
 
@@ -393,13 +374,9 @@ def _facts_table(sheet: Sheet) -> str:
         ("reach of the feet from their hips", _reach_text),
         ("unit of speed, sqrt(g l)", lambda f: f"{f.speed:.2f} m/s"),
     ]  # fmt: skip
-    head = "".join(f"<th>{escape(m.facts.title)}</th>" for m in sheet.robots)
-    body = "".join(
-        f"<tr><th scope='row'>{title}</th>{''.join(f'<td>{text(m.facts)}</td>' for m in sheet.robots)}</tr>"
-        for title, text in rows
-    )
-    out = f"<div class='wide'><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    return out + "".join(_joint_table(m) for m in sheet.robots)
+    body = "".join(_row(title, [text(m.facts) for m in sheet.robots]) for title, text in rows)
+    head = ["", *(escape(m.facts.title) for m in sheet.robots)]
+    return _table(head, body) + "".join(_joint_table(m) for m in sheet.robots)
 
 
 def _reach_text(facts: RobotFacts) -> str:
@@ -409,17 +386,9 @@ def _reach_text(facts: RobotFacts) -> str:
 
 def _joint_table(m: RobotBounds) -> str:
     """Returns the table of the joint limits of a robot."""
-    body = "".join(
-        f"<tr><th scope='row'>{escape(name)}</th>"
-        + "".join(f"<td>{_format_number(x)}</td>" for x in (low, high, speed, effort))
-        + "</tr>"
-        for name, low, high, speed, effort in m.facts.joints
-    )
-    return (
-        f"<details><summary>Joints of {escape(m.facts.title)}</summary><div class='wide'><table><thead><tr>"
-        "<th>joint</th><th>from [rad]</th><th>to [rad]</th><th>speed [rad/s]</th><th>torque [N m]</th></tr></thead>"
-        f"<tbody>{body}</tbody></table></div></details>"
-    )
+    body = "".join(_row(name, map(_format_number, limits)) for name, *limits in m.facts.joints)
+    head = ("joint", "from [rad]", "to [rad]", "speed [rad/s]", "torque [N m]")
+    return f"<details><summary>Joints of {escape(m.facts.title)}</summary>{_table(head, body)}</details>"
 
 
 def _format_number(value: float) -> str:
@@ -485,9 +454,7 @@ def _failure_tables(sheet: Sheet) -> str:
             n_omitted = len(bound.failed) - MAX_LISTED_FAILURES
             rows += f"<tr><td colspan='5'>and {n_omitted} more, in the store</td></tr>" if n_omitted > 0 else ""
             title = _bound_title(bound.name, bound.title)
-            out += (
-                f"<details><summary>{escape(m.facts.title)}: {escape(title)}, {len(bound.failed)} failures</summary>"
-                "<div class='wide'><table><thead><tr><th></th><th>at</th><th>reason</th><th>fell [s]</th><th>case</th>"
-                f"</tr></thead><tbody>{rows}</tbody></table></div></details>"
-            )
+            summary = f"{escape(m.facts.title)}: {escape(title)}, {len(bound.failed)} failures"
+            table = _table(("", "at", "reason", "fell [s]", "case"), rows)
+            out += f"<details><summary>{summary}</summary>{table}</details>"
     return out

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CampaignError
+from ..extras import import_extra
 from .campaign import Failure
 from .store import Store, StoredCase
 
@@ -52,18 +53,12 @@ def write_parquet(store: Store, path: str | os.PathLike[str]) -> None:
     Raises:
         CampaignError: pyarrow is not installed.
     """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise CampaignError(
-            "pyarrow, which is required for Parquet files, is not installed; install it with: pip install "
-            '"quaddyn[export]"'
-        ) from error
+    pyarrow = import_extra("pyarrow", "export", error=CampaignError)
+    parquet = import_extra("pyarrow.parquet", "export", error=CampaignError)
     kinds = _column_types(store)
     types = {int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_(), str: pyarrow.string()}
     schema = pyarrow.schema([(name, types[kinds[name]]) for name in column_names(store)])
-    with _atomic_file(path) as part, pyarrow.parquet.ParquetWriter(part, schema) as writer:
+    with _atomic_file(path) as part, parquet.ParquetWriter(part, schema) as writer:
         rows = iterate_rows(store)
         while chunk := list(itertools.islice(rows, _ROWS_PER_CHUNK)):
             data = {
@@ -79,13 +74,7 @@ def to_frame(store: Store) -> pandas.DataFrame:
     Raises:
         CampaignError: pandas is not installed.
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise CampaignError(
-            "pandas, which is required for data frames, is not installed; install it with: pip install "
-            '"quaddyn[export]"'
-        ) from error
+    pandas = import_extra("pandas", "export", error=CampaignError)
     return pandas.DataFrame.from_records(list(iterate_rows(store)), columns=column_names(store))
 
 

@@ -63,7 +63,7 @@ def _make_slab(
     start: float, length: float, height: float, yaw: float, *, width: float = 20.0, depth: float = 1.0
 ) -> Box:
     """Returns solid ground up to a height over a length of the path [m], across its whole width."""
-    R = pin.exp3(np.array([0.0, 0.0, yaw]))
+    R = _yaw_rotation(yaw)
     center = R @ np.array([start + 0.5 * length, 0.0, height - 0.5 * depth])
     return Box(center, np.array([length, width, depth]), R)
 
@@ -87,12 +87,20 @@ def _make_boxes(height: float, p: Morphology, yaw: float, rng: np.random.Generat
     boxes = []
     for _ in range(round(0.1 * 12.0 * 4.0 / 0.25)):
         size = rng.uniform(0.3, 0.7, 2) * p.length
-        x = front + rng.uniform(0.6, 12.0) * p.length
-        center = np.array([x, rng.uniform(-half_width, half_width), 0.5 * height])
-        box_yaw = yaw + rng.uniform(-math.pi, math.pi)
-        R = pin.exp3(np.array([0.0, 0.0, yaw]))
-        boxes.append(Box(R @ center, np.array([*size, height]), pin.exp3(np.array([0.0, 0.0, box_yaw]))))
+        x, y = front + rng.uniform(0.6, 12.0) * p.length, rng.uniform(-half_width, half_width)
+        boxes.append(_make_turned_box(x, y, size, height, yaw, rng))
     return boxes
+
+
+def _make_turned_box(x: float, y: float, size: Array, height: float, yaw: float, rng: np.random.Generator) -> Box:
+    """Returns a box on the floor with a random heading, at x ahead and y to the left of the robot [m]."""
+    center = _yaw_rotation(yaw) @ np.array([x, y, 0.5 * height])
+    return Box(center, np.array([*size, height]), _yaw_rotation(yaw + rng.uniform(-math.pi, math.pi)))
+
+
+def _yaw_rotation(yaw: float) -> Array:
+    """Returns the rotation (3, 3) about the vertical [rad]."""
+    return np.asarray(pin.exp3(np.array([0.0, 0.0, yaw])))
 
 
 def _make_stairs(rise: float, tread: float, length: float, yaw: float, rng: np.random.Generator) -> list[Surface]:
@@ -108,15 +116,12 @@ def _make_stairs(rise: float, tread: float, length: float, yaw: float, rng: np.r
 
 def _make_rubble(max_height: float, length: float, yaw: float, rng: np.random.Generator) -> list[Surface]:
     """Returns boxes of random size, height and heading on a floor."""
-    R = pin.exp3(np.array([0.0, 0.0, yaw]))
     boxes: list[Surface] = []
     for _ in range(round(RUBBLE_COVERAGE * FIELD_LENGTH * RUBBLE_WIDTH / 0.25)):
         size = rng.uniform(0.3, 0.7, 2) * length
         height = rng.uniform(0.2, 1.0) * max_height
         x, y = LEVEL_LENGTH + 0.4 + rng.uniform(0.0, FIELD_LENGTH), rng.uniform(-0.5, 0.5) * RUBBLE_WIDTH
-        box_yaw = yaw + rng.uniform(-math.pi, math.pi)
-        center = R @ np.array([x * length, y * length, 0.5 * height])
-        boxes.append(Box(center, np.array([*size, height]), pin.exp3(np.array([0.0, 0.0, box_yaw]))))
+        boxes.append(_make_turned_box(x * length, y * length, size, height, yaw, rng))
     return boxes
 
 
@@ -164,8 +169,11 @@ _RESERVED_ARGUMENTS = {
 
 # Errors of a consumer IMU (BMI088 class, at 500 Hz) and of 14-bit encoders with differentiated velocity.
 POSITION_NOISE, VELOCITY_NOISE, RESOLUTION = 5e-4, 0.05, 2.0 * math.pi / 2**14
-GYRO_NOISE, ACCELEROMETER_NOISE, GYRO_BIAS, ACCELEROMETER_BIAS = 5e-3, 0.05, 5e-3, 0.05
-GYRO_WALK, ACCELEROMETER_WALK = 2e-4, 1e-3
+GYRO_NOISE, ACCELEROMETER_NOISE = 5e-3, 0.05
+IMU_BIASES = {
+    "initial_gyro_bias": 5e-3, "initial_accelerometer_bias": 0.05, "gyro_bias_walk": 2e-4,
+    "accelerometer_bias_walk": 1e-3,
+}  # fmt: skip
 
 #: Plant with compliant ground that creeps, and its creep: velocity [sqrt(g l)] per tangential force [m g / 4].
 CREEPING, CREEP = "embedded:creeping", 0.2
@@ -358,28 +366,16 @@ def encoders(noise: float = 1.0) -> Encoders:
 
 def imu(noise: float = 1.0) -> Imu:
     """Returns the IMU of trials, with noise scaled by a factor."""
-    return Imu(
-        gyro_noise=noise * GYRO_NOISE,
-        accelerometer_noise=noise * ACCELEROMETER_NOISE,
-        initial_gyro_bias=noise * GYRO_BIAS,
-        initial_accelerometer_bias=noise * ACCELEROMETER_BIAS,
-        gyro_bias_walk=noise * GYRO_WALK,
-        accelerometer_bias_walk=noise * ACCELEROMETER_WALK,
-    )
+    biases = {name: noise * value for name, value in IMU_BIASES.items()}
+    return Imu(gyro_noise=noise * GYRO_NOISE, accelerometer_noise=noise * ACCELEROMETER_NOISE, **biases)
 
 
 def sensor_noise() -> SensorNoise:
     """Returns the noise parameters of an estimator that match the sensors of trials exactly."""
     return SensorNoise(
-        position=POSITION_NOISE,
-        velocity=VELOCITY_NOISE,
-        gyro=GYRO_NOISE,
-        accelerometer=ACCELEROMETER_NOISE,
-        initial_gyro_bias=GYRO_BIAS,
-        initial_accelerometer_bias=ACCELEROMETER_BIAS,
-        gyro_bias_walk=GYRO_WALK,
-        accelerometer_bias_walk=ACCELEROMETER_WALK,
-    )
+        position=POSITION_NOISE, velocity=VELOCITY_NOISE, gyro=GYRO_NOISE, accelerometer=ACCELEROMETER_NOISE,
+        **IMU_BIASES,
+    )  # fmt: skip
 
 
 def make_sensors(robot: Robot, case: Trial, rng: np.random.Generator) -> Sensors:
