@@ -363,7 +363,12 @@ REFERENCE_MUTANTS = {
     "linear and angular swapped": (frames, "swap", lambda: np.eye(6), {"frame_jacobian", "frame_velocity"}),
     "forces lose their torque": (frames, "wrench", without_torque, {"rnea"}),
     "the derivative stands still": (derivatives, "integrate", lambda model, q, v: q, {"rnea_derivatives"}),
-    "gravity of the other sign": (boundary, "gravity", lambda at: -rnea.gravity(at), {"gravity"}),
+    "gravity of the other sign": (
+        boundary.JointQuantities,
+        "gravity",
+        lambda self, q: -self.nle(q, np.zeros(self.nv)),
+        {"gravity"},
+    ),
     "an upper triangle alone": (boundary, "crba", lambda at: np.triu(aba.crba(at)), {"crba", "mass_inverse"}),
     "a light kinetic energy": (momentum, "kinetic_energy", one_percent(momentum.kinetic_energy), {"energy"}),
     "a wrong potential": (momentum, "potential_energy", one_percent(momentum.potential_energy), {"energy"}),

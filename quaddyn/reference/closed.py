@@ -18,8 +18,9 @@ import numpy as np
 from ..errors import ModelError
 from . import frames
 from .algebra import Array
+from .kinematics import BodyPlacements
 from .reader import LoopDescription
-from .reference import Forces, Reference, ReferenceEnergy
+from .reference import Forces, JointQuantities, Reference
 
 #: Continuation from home to a configuration: largest step [rad or m], Newton iterations of each step and of the last.
 #: A step that moves a dependent joint by more than `MAX_BRANCH_JUMP` is halved, since it may change the branch.
@@ -30,7 +31,7 @@ RANK_TOLERANCE = 1e-9
 SINGULARITY_TOLERANCE = 1e-8
 
 
-class ClosedReference:
+class ClosedReference(JointQuantities):
     """Reference robot with closed loops; same methods as `Reference`, in the coordinates of the independent joints.
 
     Args:
@@ -67,7 +68,7 @@ class ClosedReference:
         self._last: tuple[bytes, Array] = b"", np.zeros(0)
         self._dependent_v = np.array([body.v.start for body in follow], dtype=np.intp)
         self._dependent_q = np.array([body.q.start for body in follow], dtype=np.intp)
-        self._independent_v = np.setdiff1d(np.arange(tree.nv), self._dependent_v)
+        self.independent_v = np.setdiff1d(np.arange(tree.nv), self._dependent_v)
         self._independent_q = np.setdiff1d(np.arange(tree.nq), self._dependent_q)
 
     @property
@@ -78,7 +79,19 @@ class ClosedReference:
     @property
     def nv(self) -> int:
         """Size of v."""
-        return len(self._independent_v)
+        return len(self.independent_v)
+
+    def forward_kinematics(self, q: Array) -> BodyPlacements:
+        """Returns the placements of all bodies at `q` (nq,)."""
+        return self.tree.forward_kinematics(self.all_joints(q))
+
+    def motion_at_rest(self, q: Array, v: Array) -> tuple[Array, Array | None]:
+        """Same as `JointQuantities.motion_at_rest`: the dependent joints accelerate."""
+        return self.motion(q, v, np.zeros(self.nv))[1:]
+
+    def reduce(self, q: Array, J: Array) -> Array:
+        """Same as `JointQuantities.reduce`: ``J G``."""
+        return np.asarray(J @ self.velocity_map(self.all_joints(q)))
 
     # -- constraints -----------------------------------------------------------------------------------------
     def constraints(self, Q: Array) -> tuple[Array, Array]:
@@ -161,7 +174,7 @@ class ClosedReference:
         K = self.constraints(Q)[0]
         z = K[:, self._dependent_v]
         G = np.zeros((self.tree.nv, self.nv), dtype=K.dtype)
-        G[self._independent_v, np.arange(self.nv)] = 1.0
+        G[self.independent_v, np.arange(self.nv)] = 1.0
         for _ in range(3):
             G[self._dependent_v] -= np.linalg.solve(z.T @ z, z.T @ (K @ G))
         return G
@@ -171,12 +184,12 @@ class ClosedReference:
         Q = self.all_joints(q)
         K = self.constraints(Q)[0]
         V, A = np.zeros(self.tree.nv), np.zeros(self.tree.nv)
-        V[self._independent_v], A[self._independent_v] = v, a
+        V[self.independent_v], A[self.independent_v] = v, a
         V[self._dependent_v] = np.linalg.lstsq(
-            K[:, self._dependent_v], -K[:, self._independent_v] @ v, rcond=RANK_TOLERANCE
+            K[:, self._dependent_v], -K[:, self.independent_v] @ v, rcond=RANK_TOLERANCE
         )[0]
         A[self._dependent_v] = np.linalg.lstsq(
-            K[:, self._dependent_v], -self.constraint_drift(Q, V) - K[:, self._independent_v] @ a, rcond=RANK_TOLERANCE
+            K[:, self._dependent_v], -self.constraint_drift(Q, V) - K[:, self.independent_v] @ a, rcond=RANK_TOLERANCE
         )[0]
         return Q, V, A
 
@@ -184,7 +197,7 @@ class ClosedReference:
         """Returns the forces on independent joints when multipliers balance the forces f on dependent joints."""
         K = self.constraints(Q)[0]
         multipliers = np.linalg.lstsq(K[:, self._dependent_v].T, f[self._dependent_v], rcond=RANK_TOLERANCE)[0]
-        return np.asarray(f[self._independent_v] - K[:, self._independent_v].T @ multipliers)
+        return np.asarray(f[self.independent_v] - K[:, self.independent_v].T @ multipliers)
 
     # -- configurations --------------------------------------------------------------------------------------
     def random_configuration(self, rng: np.random.Generator, *, beyond: float = 0.0) -> Array:
@@ -204,14 +217,6 @@ class ClosedReference:
         Q, V, A = self.motion(q, v, a)
         return self.independent_forces(Q, self.tree.rnea(Q, V, A, fext=fext))
 
-    def nle(self, q: Array, v: Array) -> Array:
-        """Same as `Reference.nle`."""
-        return self.rnea(q, v, np.zeros(self.nv))
-
-    def gravity(self, q: Array) -> Array:
-        """Same as `Reference.gravity`."""
-        return self.rnea(q, np.zeros(self.nv), np.zeros(self.nv))
-
     def crba(self, q: Array) -> Array:
         """Same as `Reference.crba`: the forces of unit accelerations at rest without gravity."""
         Q = self.all_joints(q)
@@ -222,8 +227,8 @@ class ClosedReference:
         Q, V, _ = self.motion(q, v, np.zeros(self.nv))
         K = self.constraints(Q)[0]
         force = -self.tree.rnea(Q, V, np.zeros(self.tree.nv), fext=fext)
-        force[self._independent_v] += tau
-        return self._solve_accelerations(Q, K, force, -self.constraint_drift(Q, V))[self._independent_v]
+        force[self.independent_v] += tau
+        return self._solve_accelerations(Q, K, force, -self.constraint_drift(Q, V))[self.independent_v]
 
     def lie_group(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
         """Same as `Reference.lie_group`: open-tree accelerations plus multipliers that close it (Delassus matrix).
@@ -232,12 +237,12 @@ class ClosedReference:
         """
         Q, V, _ = self.motion(q, v, np.zeros(self.nv))
         K, force = self.constraints(Q)[0], np.zeros(self.tree.nv)
-        force[self._independent_v] = tau
+        force[self.independent_v] = tau
         free = self.tree.lie_group(Q, V, force, fext=fext)
         inverse = self.tree.mass_inverse(Q)
         constraint_error = -self.constraint_drift(Q, V) - K @ free
         multipliers = np.linalg.lstsq(K @ inverse @ K.T, constraint_error, rcond=RANK_TOLERANCE)[0]
-        return np.asarray((free + inverse @ K.T @ multipliers)[self._independent_v])
+        return np.asarray((free + inverse @ K.T @ multipliers)[self.independent_v])
 
     def has_lie_group(self, q: Array) -> bool:
         """Returns whether `lie_group` is defined: whether the mass matrix of the open tree is well conditioned."""
@@ -255,8 +260,8 @@ class ClosedReference:
         """Same as `Reference.mass_inverse`: the accelerations due to unit torques."""
         Q = self.all_joints(q)
         K, units = self.constraints(Q)[0], np.zeros((self.tree.nv, self.nv))
-        units[self._independent_v, np.arange(self.nv)] = 1.0
-        return self._solve_accelerations(Q, K, units, np.zeros((len(K), self.nv)))[self._independent_v]
+        units[self.independent_v, np.arange(self.nv)] = 1.0
+        return self._solve_accelerations(Q, K, units, np.zeros((len(K), self.nv)))[self.independent_v]
 
     def _solve_accelerations(self, Q: Array, K: Array, force: Array, target: Array) -> Array:
         """Returns A of ``M A - K^T lambda = force`` and ``K A = target``, using independent rows of K."""
@@ -290,59 +295,3 @@ class ClosedReference:
             if name in self.dependent:
                 H[:, 13 * (first + k) + 10 : 13 * (first + k) + 12] = 0.0
         return self.independent_forces(Q, H)
-
-    def parameters(self) -> Array:
-        """Same as `Reference.parameters`."""
-        return self.tree.parameters()
-
-    def joint_friction(self, v: Array) -> Array:
-        """Same as `Reference.joint_friction`."""
-        return np.asarray(
-            self.model.damping[self._independent_v] * v + self.model.friction[self._independent_v] * np.sign(v)
-        )
-
-    # -- frames ----------------------------------------------------------------------------------------------
-    def frame_placement(self, q: Array, name: str) -> Array:
-        """Same as `Reference.frame_placement`."""
-        return self.tree.frame_placement(self.all_joints(q), name)
-
-    def frame_jacobian(self, q: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
-        """Same as `Reference.frame_jacobian`."""
-        Q = self.all_joints(q)
-        return np.asarray(self.tree.frame_jacobian(Q, name, reference=reference) @ self.velocity_map(Q))
-
-    def frame_velocity(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
-        """Same as `Reference.frame_velocity`."""
-        Q, V, _ = self.motion(q, v, np.zeros(self.nv))
-        return self.tree.frame_velocity(Q, V, name, reference=reference)
-
-    def frame_drift(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
-        """Same as `Reference.frame_drift`."""
-        Q, V, A = self.motion(q, v, np.zeros(self.nv))
-        J = self.tree.frame_jacobian(Q, name, reference=reference)
-        return np.asarray(self.tree.frame_drift(Q, V, name, reference=reference) + J @ A)
-
-    # -- the whole robot -------------------------------------------------------------------------------------
-    def center_of_mass(self, q: Array) -> Array:
-        """Same as `Reference.center_of_mass`."""
-        return self.tree.center_of_mass(self.all_joints(q))
-
-    def com_jacobian(self, q: Array) -> Array:
-        """Same as `Reference.com_jacobian`."""
-        Q = self.all_joints(q)
-        return np.asarray(self.tree.com_jacobian(Q) @ self.velocity_map(Q))
-
-    def com_drift(self, q: Array, v: Array) -> Array:
-        """Same as `Reference.com_drift`."""
-        Q, V, A = self.motion(q, v, np.zeros(self.nv))
-        return np.asarray(self.tree.com_drift(Q, V) + self.tree.com_jacobian(Q) @ A)
-
-    def centroidal_momentum(self, q: Array, v: Array) -> Array:
-        """Same as `Reference.centroidal_momentum`."""
-        Q, V, _ = self.motion(q, v, np.zeros(self.nv))
-        return self.tree.centroidal_momentum(Q, V)
-
-    def energy(self, q: Array, v: Array) -> ReferenceEnergy:
-        """Same as `Reference.energy`."""
-        Q, V, _ = self.motion(q, v, np.zeros(self.nv))
-        return self.tree.energy(Q, V)

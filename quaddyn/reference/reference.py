@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from .mass import crba, mass_by_jacobians
 from .model import GRAVITY, Model, Root, build_model
 from .reader import Mimic, read_urdf
 from .regressor import parameters, regressor
-from .rnea import gravity, nle, rnea
+from .rnea import nle, rnea
 
 Forces = Mapping[str, Array]
 
@@ -32,7 +33,104 @@ class ReferenceEnergy(NamedTuple):
     potential: float
 
 
-class Reference:
+class JointQuantities(ABC):
+    """Quantities that follow from placements and motion of all joints, of a tree or of a robot with closed loops."""
+
+    model: Model
+    #: Entries of the velocity of all joints that are independent.
+    independent_v: slice | Array = slice(None)
+
+    @property
+    def nv(self) -> int:
+        """Size of v."""
+        return self.model.nv
+
+    @abstractmethod
+    def forward_kinematics(self, q: Array) -> BodyPlacements:
+        """Returns the placements of all bodies at `q` (nq,)."""
+
+    @abstractmethod
+    def rnea(self, q: Array, v: Array, a: Array, *, fext: Forces | None = None) -> Array:
+        """Returns the generalized forces ``M a + h - sum_i J_i^T f_i`` (nv,)."""
+
+    def motion_at_rest(self, q: Array, v: Array) -> tuple[Array, Array | None]:
+        """Returns the velocities of all joints, and their accelerations at ``a = 0``; None for zero accelerations."""
+        return v, None
+
+    def reduce(self, q: Array, J: Array) -> Array:
+        """Returns a Jacobian with respect to v, from that with respect to the velocities of all joints."""
+        return J
+
+    def nle(self, q: Array, v: Array) -> Array:
+        """Returns the nonlinear effects ``h = C v + g`` (nv,)."""
+        return self.rnea(q, v, np.zeros(self.nv))
+
+    def gravity(self, q: Array) -> Array:
+        """Returns the gravity term (nv,)."""
+        return self.nle(q, np.zeros(self.nv))
+
+    def parameters(self) -> Array:
+        """Returns the model's own parameters (13 nb,), in the order of the columns of `regressor`."""
+        return parameters(self.model)
+
+    def joint_friction(self, v: Array) -> Array:
+        """Returns the joint friction ``damping v + friction sign(v)`` (nv,)."""
+        damping, friction = self.model.damping[self.independent_v], self.model.friction[self.independent_v]
+        return np.asarray(damping * v + friction * np.sign(v))
+
+    # -- frames ----------------------------------------------------------------------------------------------
+    def frame_placement(self, q: Array, name: str) -> Array:
+        """Returns the placement (4, 4) of a frame in the world."""
+        return frames.placement(self.forward_kinematics(q), self._frame(name))
+
+    def frame_jacobian(self, q: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
+        """Returns the Jacobian (6, nv) of a frame."""
+        J = frames.jacobian(self.forward_kinematics(q), self._frame(name), _validate_reference(reference))
+        return self.reduce(q, J)
+
+    def frame_velocity(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
+        """Returns the velocity (6,) of a frame."""
+        V, _ = self.motion_at_rest(q, v)
+        return frames.velocity(self.forward_kinematics(q), self._frame(name), V, _validate_reference(reference))
+
+    def frame_drift(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
+        """Returns ``dJ/dt v`` (6,) of a frame."""
+        (V, A), at, frame = self.motion_at_rest(q, v), self.forward_kinematics(q), self._frame(name)
+        drift = frames.drift(at, frame, V, _validate_reference(reference))
+        return drift if A is None else np.asarray(drift + frames.jacobian(at, frame, reference) @ A)
+
+    # -- the whole robot -------------------------------------------------------------------------------------
+    def center_of_mass(self, q: Array) -> Array:
+        """Returns the center of mass (3,) in the world [m]."""
+        return momentum.center_of_mass(self.forward_kinematics(q))
+
+    def com_jacobian(self, q: Array) -> Array:
+        """Returns the Jacobian (3, nv) of the center of mass."""
+        return self.reduce(q, momentum.com_jacobian(self.forward_kinematics(q)))
+
+    def com_drift(self, q: Array, v: Array) -> Array:
+        """Returns the acceleration (3,) of the center of mass at ``a = 0`` [m/s^2]."""
+        (V, A), at = self.motion_at_rest(q, v), self.forward_kinematics(q)
+        drift = momentum.com_drift(at, V)
+        return drift if A is None else np.asarray(drift + momentum.com_jacobian(at) @ A)
+
+    def centroidal_momentum(self, q: Array, v: Array) -> Array:
+        """Returns the linear momentum and the angular momentum about the center of mass, (6,)."""
+        return momentum.centroidal_momentum(self.forward_kinematics(q), self.motion_at_rest(q, v)[0])
+
+    def energy(self, q: Array, v: Array) -> ReferenceEnergy:
+        """Returns kinetic and potential energy [J]."""
+        at = self.forward_kinematics(q)
+        kinetic = momentum.kinetic_energy(at, self.motion_at_rest(q, v)[0])
+        return ReferenceEnergy(kinetic, momentum.potential_energy(at))
+
+    def _frame(self, name: str) -> tuple[int, Array]:
+        if name not in self.model.frames:
+            raise UnknownNameError("frame", name, self.model.frames)
+        return self.model.frames[name]
+
+
+class Reference(JointQuantities):
     """Dynamics of a robot from its file by textbook algorithms.
 
     The conventions of its methods are the package's: velocities and forces linear before angular, a free root's
@@ -88,11 +186,6 @@ class Reference:
     def nq(self) -> int:
         """Size of q."""
         return self.model.nq
-
-    @property
-    def nv(self) -> int:
-        """Size of v."""
-        return self.model.nv
 
     def forward_kinematics(self, q: Array) -> BodyPlacements:
         """Returns the placements of all bodies at `q` (nq,); the last result is cached."""
@@ -156,14 +249,6 @@ class Reference:
             return np.asarray(np.linalg.solve(mass_by_jacobians(at), tau - h))
         return forward_dynamics(self.model, q, v, tau, wrenches=self.wrenches(self.forward_kinematics(q), fext))
 
-    def nle(self, q: Array, v: Array) -> Array:
-        """Returns the nonlinear effects ``h = C v + g`` (nv,)."""
-        return nle(self.forward_kinematics(q), v)
-
-    def gravity(self, q: Array) -> Array:
-        """Returns the gravity term (nv,)."""
-        return gravity(self.forward_kinematics(q))
-
     def coriolis(self, q: Array, v: Array) -> Array:
         """Returns the Christoffel-consistent Coriolis matrix (nv, nv), see `quaddyn.reference.coriolis`."""
         return coriolis_by_bodies(self.forward_kinematics(q), v)
@@ -192,64 +277,12 @@ class Reference:
         """Returns the joint torque regressor (nv, 13 nb)."""
         return regressor(self.forward_kinematics(q), v, a)
 
-    def parameters(self) -> Array:
-        """Returns the model's own parameters (13 nb,), in the order of the columns of `regressor`."""
-        return parameters(self.model)
-
-    def joint_friction(self, v: Array) -> Array:
-        """Returns the joint friction ``damping v + friction sign(v)`` (nv,)."""
-        return np.asarray(self.model.damping * v + self.model.friction * np.sign(v))
-
-    # -- frames ----------------------------------------------------------------------------------------------
-    def frame_placement(self, q: Array, name: str) -> Array:
-        """Returns the placement (4, 4) of a frame in the world."""
-        return frames.placement(self.forward_kinematics(q), self._frame(name))
-
-    def frame_jacobian(self, q: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
-        """Returns the Jacobian (6, nv) of a frame."""
-        return frames.jacobian(self.forward_kinematics(q), self._frame(name), _validate_reference(reference))
-
-    def frame_velocity(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
-        """Returns the velocity (6,) of a frame."""
-        return frames.velocity(self.forward_kinematics(q), self._frame(name), v, _validate_reference(reference))
-
-    def frame_drift(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
-        """Returns ``dJ/dt v`` (6,) of a frame."""
-        return frames.drift(self.forward_kinematics(q), self._frame(name), v, _validate_reference(reference))
-
-    # -- the whole robot -------------------------------------------------------------------------------------
-    def center_of_mass(self, q: Array) -> Array:
-        """Returns the center of mass (3,) in the world [m]."""
-        return momentum.center_of_mass(self.forward_kinematics(q))
-
-    def com_jacobian(self, q: Array) -> Array:
-        """Returns the Jacobian (3, nv) of the center of mass."""
-        return momentum.com_jacobian(self.forward_kinematics(q))
-
-    def com_drift(self, q: Array, v: Array) -> Array:
-        """Returns the acceleration (3,) of the center of mass at ``a = 0`` [m/s^2]."""
-        return momentum.com_drift(self.forward_kinematics(q), v)
-
-    def centroidal_momentum(self, q: Array, v: Array) -> Array:
-        """Returns the linear momentum and the angular momentum about the center of mass, (6,)."""
-        return momentum.centroidal_momentum(self.forward_kinematics(q), v)
-
-    def energy(self, q: Array, v: Array) -> ReferenceEnergy:
-        """Returns kinetic and potential energy [J]."""
-        at = self.forward_kinematics(q)
-        return ReferenceEnergy(momentum.kinetic_energy(at, v), momentum.potential_energy(at))
-
     def _vector_or_default(self, name: str, given: Array | None, own: Array) -> Array:
         if given is None:
             return own
         if np.shape(given) != (self.nv,):
             raise ArgumentError(f"{name}: expected shape ({self.nv},), got {np.shape(given)}")
         return np.array(given, dtype=float)
-
-    def _frame(self, name: str) -> tuple[int, Array]:
-        if name not in self.model.frames:
-            raise UnknownNameError("frame", name, self.model.frames)
-        return self.model.frames[name]
 
 
 def _validate_reference(reference: str) -> str:

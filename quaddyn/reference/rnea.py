@@ -50,8 +50,3 @@ def rnea(at: BodyPlacements, v: Array, a: Array, *, wrenches: Wrenches | None = 
 def nle(at: BodyPlacements, v: Array, *, wrenches: Wrenches | None = None) -> Array:
     """Returns the nonlinear effects ``h = RNEA(q, v, 0, F_ext)`` (nv,) (source A, 6)."""
     return rnea(at, v, np.zeros(at.model.nv), wrenches=wrenches)
-
-
-def gravity(at: BodyPlacements) -> Array:
-    """Returns the gravity term ``tau_G = RNEA(q, 0, 0)`` (nv,)."""
-    return nle(at, np.zeros(at.model.nv))
