@@ -366,8 +366,8 @@ def encoders(noise: float = 1.0) -> Encoders:
 
 def imu(noise: float = 1.0) -> Imu:
     """Returns the IMU of trials, with noise scaled by a factor."""
-    biases = {name: noise * value for name, value in IMU_BIASES.items()}
-    return Imu(gyro_noise=noise * GYRO_NOISE, accelerometer_noise=noise * ACCELEROMETER_NOISE, **biases)
+    scaled: dict[str, Any] = {name: noise * value for name, value in IMU_BIASES.items()}
+    return Imu(gyro_noise=noise * GYRO_NOISE, accelerometer_noise=noise * ACCELEROMETER_NOISE, **scaled)
 
 
 def sensor_noise() -> SensorNoise:

@@ -228,7 +228,8 @@ class ClosedReference(JointQuantities):
         K = self.constraints(Q)[0]
         force = -self.tree.rnea(Q, V, np.zeros(self.tree.nv), fext=fext)
         force[self.independent_v] += tau
-        return self._solve_accelerations(Q, K, force, -self.constraint_drift(Q, V))[self.independent_v]
+        A = self._solve_accelerations(Q, K, force, -self.constraint_drift(Q, V))
+        return np.asarray(A[self.independent_v])
 
     def lie_group(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
         """Same as `Reference.lie_group`: open-tree accelerations plus multipliers that close it (Delassus matrix).
@@ -261,7 +262,8 @@ class ClosedReference(JointQuantities):
         Q = self.all_joints(q)
         K, units = self.constraints(Q)[0], np.zeros((self.tree.nv, self.nv))
         units[self.independent_v, np.arange(self.nv)] = 1.0
-        return self._solve_accelerations(Q, K, units, np.zeros((len(K), self.nv)))[self.independent_v]
+        A = self._solve_accelerations(Q, K, units, np.zeros((len(K), self.nv)))
+        return np.asarray(A[self.independent_v])
 
     def _solve_accelerations(self, Q: Array, K: Array, force: Array, target: Array) -> Array:
         """Returns A of ``M A - K^T lambda = force`` and ``K A = target``, using independent rows of K."""

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class JointQuantities(ABC):
 
     model: Model
     #: Entries of the velocity of all joints that are independent.
-    independent_v: slice | Array = slice(None)
+    independent_v: Any = slice(None)
 
     @property
     def nv(self) -> int:
