@@ -103,6 +103,13 @@ def test_slope_rises_and_wall_stands_in_the_given_direction(heading: float) -> N
     np.testing.assert_allclose([wall.point, wall.normal], [distance * ahead, -ahead], atol=1e-12)
 
 
+def test_stairs_stand_on_the_floor_and_rise_in_their_direction() -> None:
+    steps, along = stairs(3, rise=0.1, tread=0.3, distance=1.0, heading=0.7), np.array([0.9, 1.15, 1.45, 1.75])
+    heights = Terrain(steps).height(along * np.cos(0.7), along * np.sin(0.7))
+    np.testing.assert_allclose(heights, [np.nan, 0.1, 0.2, 0.3], atol=1e-12)
+    assert all(step.center[2] == 0.5 * step.size[2] for step in steps)
+
+
 @pytest.mark.parametrize("normal", [(0.0, 0.0, 1.0), (0.0, 0.0, -1.0), (0.6, 0.0, -0.8), (-0.48, 0.36, 0.8)])
 def test_tilt_of_a_plane_is_the_smallest_rotation_of_the_vertical_to_its_normal(
     normal: tuple[float, float, float],
