@@ -687,7 +687,7 @@ def test_unknown_frame_raises_with_near_matches(go2):
     ):
         with pytest.raises(qd.UnknownNameError, match="FL_foot"):
             call("FL_fot")
-        for nonsense in ("", "universe", 7, None):
+        for nonsense in ("", "universe", 7, -1, 2**63, None, 1.5, b"FL", ("FL",)):
             with pytest.raises(qd.UnknownNameError):
                 call(nonsense)
 
@@ -713,13 +713,13 @@ def test_unknown_reference_frame_raises_and_lists_valid_ones(go2, reference):
     [
         *(
             ({"FL": bad}, qd.ArgumentTypeError, r"^fext\['FL'\]: ")
-            for bad in (["0", "0", "1"], np.zeros(3, complex), None)
+            for bad in (["0", "0", "1"], np.zeros(3, complex), None, 10.0)
         ),
         *(
             ({"FL": bad}, qd.ArgumentError, r"^fext\['FL'\]: ")
             for bad in (np.zeros(4), np.zeros((3, 1)), np.array([0.0, np.nan, 0.0]), np.array([*np.zeros(5), np.inf]))
         ),
-        *((bad, qd.ArgumentTypeError, "^fext: ") for bad in (np.zeros(3), [("FL", np.zeros(3))], 0, "FL")),
+        *((bad, qd.ArgumentTypeError, "^fext: ") for bad in (np.zeros(3), [("FL", np.zeros(3))], [], 0, "FL")),
     ],
 )
 def test_invalid_external_force_is_rejected_by_name(go2, fext, error, named):
