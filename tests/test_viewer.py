@@ -866,8 +866,9 @@ def test_pressed_keys_are_those_of_all_pages_and_other_messages_are_ignored(go2:
         first.send(json.dumps(["KeyW", "ShiftLeft", "F12", 7, None, ["KeyA"], "x" * 100]))
         assert wait_for_keys(viewer, {"KeyW", "ShiftLeft"})
         with connect_page(viewer, max_size=None) as second:
-            second.send(json.dumps(["ArrowLeft"]).encode())
+            second.send(json.dumps({"keys": ["ArrowLeft"], "axes": [-0.6, 0.1, 0.0]}).encode())
             assert wait_for_keys(viewer, {"KeyW", "ShiftLeft", "ArrowLeft"})
+            assert viewer.gamepad_axes == (-0.6, 0.1, 0.0)  # the largest deflections
         assert wait_for_keys(viewer, {"KeyW", "ShiftLeft"}), "a closed page holds no key"
         for junk in ("", "{", '{"KeyW": 1}', '"KeyW"', "[" * 1000, b"\xff\xfe", "null"):
             first.send(json.dumps(["KeyS"]))

@@ -20,7 +20,6 @@ from quaddyn.wbc import (
     PostureTask,
     RelativeFrameTask,
     Task,
-    WholeBodyController,
 )
 
 
@@ -147,14 +146,3 @@ def test_task_with_one_row_accepts_scalars() -> None:
         task.reference(None, float("nan"))
     with pytest.raises(qd.ArgumentError, match=r"velocity: expected 12 finite numbers, got 0\.5"):
         PostureTask(robot).reference(None, 0.5)
-
-
-@pytest.mark.parametrize("angle", [3.0, -3.0])
-def test_posture_of_a_continuous_joint_is_reached_the_shorter_way(angle: float) -> None:
-    robot = qd.load("double_pendulum_continuous")
-    q, goal = (robot.configuration(joints=dict.fromkeys(robot.actuated, x)) for x in (angle, -angle))
-    wbc, s = WholeBodyController(robot), qd.Dynamics(robot).update(q, np.zeros(robot.nv))
-    wbc.tasks["posture"].reference(goal)
-    wbc.tasks["posture"].gains(1.0)
-    shorter = np.sign(angle) * (2.0 * np.pi - 6.0)
-    np.testing.assert_allclose(wbc.compute(s).acceleration, np.full(robot.nv, shorter), atol=1e-9)
