@@ -1169,6 +1169,10 @@ def test_sliders_stay_within_their_limits_and_are_sent_to_later_pages(go2: qd.Ro
                 pass
             first = header["sliders"][0]
             assert (first["name"], first["value"], first["group"]) == ("gain", 2.0, "gains")
+            page.send(json.dumps({"slide": ["gain", 0.25]}))  # of another page
+            while (header := unpack(late.recv(timeout=10))[0])["kind"] != "sliders":
+                pass
+            assert header["sliders"][0]["value"] == 0.25
         for low, high, value in ((1.0, 0.0, 0.5), (0.0, 1.0, 2.0), (0.0, np.inf, 1.0)):
             with pytest.raises(ArgumentError, match="slider"):
                 viewer.add_slider("x", low, high, value)
