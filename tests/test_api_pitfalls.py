@@ -8,9 +8,7 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import pickle
-import re
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -55,40 +53,6 @@ def test_results_of_a_robot_with_one_joint_have_the_usual_dimensions() -> None:
         assert dyn.update(one, one).jacobian("toe", reference=reference).shape == (6, 1), reference
     assert dyn.com_jacobian(one).shape == dyn.update(one, one).com_jacobian.shape == (3, 1)
     assert dyn.update(one, one).M.shape == (1, 1)
-
-
-@pytest.mark.parametrize("call", ["rnea", "aba", "crba", "update"])
-def test_lists_other_floats_and_strided_arrays_are_accepted_or_refused_by_name(dyn: qd.Dynamics, call: str) -> None:
-    q, v, a = state(dyn.robot)
-    arguments = [q, v, a][: CALLS[call]]
-    kinds: dict[str, Callable[[Any], Any]] = {
-        "list": lambda x: x.tolist(),
-        "float16": lambda x: x.astype(np.float16),
-        "float32": lambda x: x.astype(np.float32),
-        "int": lambda x: np.zeros(x.size, dtype=np.int64),
-        "strided": lambda x: np.repeat(x, 2)[::2],
-        "reversed": lambda x: x[::-1].copy()[::-1],
-        "big endian": lambda x: x.astype(">f8"),
-        "read-only": lambda x: np.frombuffer(x.tobytes()),
-    }
-    exact = {"list", "strided", "reversed", "big endian", "read-only"}
-    truth = getattr(dyn, call)(*arguments)
-    truth = np.array(truth.M if call == "update" else truth)
-    for label, kind in kinds.items():
-        for i in range(1 if len(arguments) == 1 else 2):
-            changed = list(arguments)
-            changed[-1 - i if len(arguments) > 1 else 0] = kind(changed[-1 - i if len(arguments) > 1 else 0])
-            try:
-                value = getattr(dyn, call)(*changed)
-            except qd.ArgumentError as error:
-                assert re.match(r"(q|v|a|tau)\b", str(error)), (label, str(error))
-                continue
-            value = np.array(value.M if call == "update" else value)
-            assert np.isfinite(value).all()
-            if label in exact:
-                assert np.array_equal(value, truth), label
-    wide = getattr(dyn, call)(*(x.astype(np.longdouble) for x in arguments))
-    assert np.array_equal(wide.M if call == "update" else wide, truth)
 
 
 # -- the API: names ---------------------------------------------------------------------------------------------
