@@ -1,6 +1,6 @@
 """Computes a million whole-body ticks in one process; checks memory growth and that wrong solutions are reported.
 
-    python benchmarks/soak.py --ticks 1000000 --check
+    python benchmarks/soak.py --ticks 1000000 --objects 1000 --check
 
 A third of the ticks is calm (a slow motion on all feet).  In a third, contacts switch at random (any set of feet,
 another one every few ticks, also during ramps).  A third is hostile (joint speeds with standard deviations of 4, 8 and
@@ -9,6 +9,9 @@ reset, and with states in random order.  Required is that every solution is fini
 violates level 0 by at most 1e-6 m/s^2, and that memory does not grow.  One of `CHECK_INTERVAL` solutions is checked
 with Pinocchio's terms: the equations of motion of the base, the friction cones and the torque limits.  Times include
 other load of the machine; `ticks.py --infeasible` measures without it.
+
+Afterwards it makes and drops `--objects` controllers, plants and viewers that serve a page, each used once; required
+is that memory, threads and open files do not grow.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -25,6 +29,8 @@ import numpy as np
 import pinocchio as pin
 
 import quaddyn as qd
+from quaddyn.simulation import Simulation
+from quaddyn.viewer import Viewer
 
 KINDS = ("calm", "switching", "hostile")
 SPEEDS = (4.0, 8.0, 15.0)
@@ -140,15 +146,44 @@ def run_robot(name: str, ticks: int, seed: int) -> list[str]:
     return not_met
 
 
+def make_and_drop(name: str, count: int) -> list[str]:
+    """Makes, uses and drops controllers, plants and viewers; returns the requirements that are not met."""
+    robot, start = qd.load(name), time.perf_counter()
+    dynamics, sizes = qd.Dynamics(robot), []
+    for k in range(count):
+        tau = qd.WholeBodyController(robot).compute(dynamics.update(robot.q_home, np.zeros(robot.nv))).tau
+        Simulation(robot).step(tau)
+        viewer = Viewer(robot, open_browser=False)
+        viewer.show(robot.q_home)
+        if k % 2:  # every other viewer is only deleted
+            viewer.close()
+        del viewer
+        if (k + 1) % max(1, count // 10) == 0:
+            gc.collect()
+            sizes.append((resident_memory(), threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))))
+    print(
+        f"{name}: {count} controllers, plants and viewers in {time.perf_counter() - start:.0f} s; MiB, threads, files "
+        "after each tenth: " + ", ".join(f"{size:.1f} {threads} {files}" for size, threads, files in sizes)
+    )
+    first, last = sizes[0], sizes[-1]
+    is_flat = last[0] - first[0] <= MAX_MEMORY_GROWTH and last[1:] <= first[1:]
+    return [] if is_flat else [f"{name}: memory, threads or files grew with objects that were dropped"]
+
+
 def main() -> int:
     """Runs all robots; returns 1 if `--check` finds a requirement that is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ticks", type=int, default=1_000_000, help="ticks of each robot (default %(default)s)")
+    parser.add_argument("--objects", type=int, default=0, help="objects of each kind made and dropped")
     parser.add_argument("--robots", nargs="*", default=("go2",), metavar="NAME")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
     options = parser.parse_args()
-    not_met = [line for name in options.robots for line in run_robot(name, options.ticks, options.seed)]
+    not_met = list[str]()
+    if options.ticks:
+        not_met += [line for name in options.robots for line in run_robot(name, options.ticks, options.seed)]
+    if options.objects:
+        not_met += [line for name in options.robots for line in make_and_drop(name, options.objects)]
     for line in not_met:
         print(f"NOT MET {line}")
     return 1 if options.check and not_met else 0
