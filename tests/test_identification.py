@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pinocchio as pin
@@ -364,18 +365,19 @@ def test_friction_and_rotors_are_fixed_for_an_inertial_base(ur5: qd.Robot) -> No
 
 
 # -- physical consistency --------------------------------------------------------------------------------------------
-@settings(max_examples=25 if "QUADDYN_SLOW" in os.environ else 6, deadline=None, derandomize=True)
-@example(
-    name="ur5", seed=0, noise=11.0, count=3, weight=0.0078125
-)  # Newton's method on J alone needs thousands of steps
+LARGE_AND_SMALL = st.floats(-6.0, 6.0).map(lambda exponent: 10.0**exponent)
+
+
+@settings(max_examples=40 if "QUADDYN_SLOW" in os.environ else 9, deadline=None, derandomize=True)
+@example(name="ur5", seed=0, noise=11.0, count=3, weight=0.0078125)  # Newton's method on J alone takes too many steps
 @example(name="finger_edu", seed=549260787, noise=855.0, count=29, weight=6.75e-5)
 @example(name="two_link_leg", seed=1793051918, noise=494.0, count=59, weight=0.0399)
 @given(
     name=st.sampled_from(["ur5", "two_link_leg", "double_pendulum_continuous", "planar_3r", "finger_edu"]),
     seed=st.integers(0, 2**31),
-    noise=st.floats(1e-3, 30.0),
+    noise=LARGE_AND_SMALL,
     count=st.integers(1, 60),
-    weight=st.floats(1e-4, 100.0),
+    weight=LARGE_AND_SMALL,
 )
 def test_consistent_fits_are_always_valid(name: str, seed: int, noise: float, count: int, weight: float) -> None:
     """Torques are pure noise, and samples may be few."""
@@ -384,7 +386,7 @@ def test_consistent_fits_are_always_valid(name: str, seed: int, noise: float, co
     tau = noise * rng.standard_normal((count, robot.nu))
     found = identify(robot, Samples(q, v, a, tau), torque_noise=1.0, prior_weight=weight)
     assert found.inconsistent_bodies == ()
-    assert np.isfinite(found.covariance).all()
+    assert np.isfinite(found.covariance).all() and np.isfinite(found.delta).all()
     assert found.converged
     for body, inertial in found.inertials.items():
         if body != robot.bodies[0].name:
@@ -473,20 +475,6 @@ def test_exciting_motion_respects_limits_starts_at_rest_and_improves_the_conditi
     np.testing.assert_array_equal(again.sines, motion.sines)
 
 
-def test_exciting_motion_identifies_an_arm(ur5: qd.Robot) -> None:
-    rng = np.random.default_rng(0)
-    delta, base = perturbed_parameters(ur5, rng), base_parameters(ur5)
-    motion = exciting_trajectory(base, iterations=15, seed=1)
-    samples, deviation, _ = simulate_measurements(ur5, delta, motion.sample(np.arange(0.0, 10.0, 0.01)), rng)
-    found = identify(base, samples, torque_noise=deviation)
-    states = random_states(ur5, 200, rng)
-    assert found.n_identifiable == base.size
-    others = motion.sample(rng.uniform(0, 10, 100))
-    assert np.all(rms(found.predict(*others) - torques(ur5, delta, others)) < 0.5 * deviation)
-    truth = torques(ur5, delta, states)
-    assert np.all(rms(found.predict(*states) - truth) < 0.2 * rms(truth))  # at states far from the motion
-
-
 @pytest.mark.parametrize(
     ("name", "options", "word"),
     [
@@ -513,10 +501,16 @@ def sample(go2: qd.Robot) -> Samples:
     return simulate_measurements(go2, perturbed_parameters(go2, rng), random_states(go2, 50, rng), rng)[0]
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("ending", ["csv", "npz"])
-def test_samples_are_saved_and_loaded_exactly(tmp_path: Path, go2: qd.Robot, sample: Samples, ending: str) -> None:
+def test_samples_are_saved_and_loaded_exactly(
+    tmp_path: Path, go2: qd.Robot, sample: Samples, ending: str, order: Literal["C", "F"]
+) -> None:
+    """Arrays in row order and in column order, as from a transposed log."""
     path = tmp_path / f"data.{ending}"
-    save_samples(path, go2, sample)
+    arrays = (np.array(x, order=order) for x in (sample.q, sample.v, sample.a, sample.tau))
+    forces = {foot: np.array(f, order=order) for foot, f in sample.forces.items()}
+    save_samples(path, go2, Samples(*arrays, forces, sample.force_application))
     shares: list[float] = []
     whole, parts = load_samples(path, go2), list(stream_samples(path, go2, chunk=7, progress=shares.append))
     assert [len(p) for p in parts] == [7] * 7 + [1]
@@ -527,15 +521,6 @@ def test_samples_are_saved_and_loaded_exactly(tmp_path: Path, go2: qd.Robot, sam
     assert whole.force_application == sample.force_application
     for foot, f in sample.forces.items():
         np.testing.assert_array_equal(whole.forces[foot], f)
-
-
-@pytest.mark.parametrize("ending", ["csv", "npz"])
-def test_arrays_in_column_order_are_saved_exactly(tmp_path: Path, go2: qd.Robot, sample: Samples, ending: str) -> None:
-    """Arrays in column order, as from a transposed log."""
-    forces = {foot: np.asfortranarray(f) for foot, f in sample.forces.items()}
-    arrays = (np.asfortranarray(x) for x in (sample.q, sample.v, sample.a, sample.tau))
-    save_samples(tmp_path / f"data.{ending}", go2, Samples(*arrays, forces, sample.force_application))
-    np.testing.assert_array_equal(load_samples(tmp_path / f"data.{ending}", go2).tau, sample.tau)
 
 
 def test_time_column_empty_lines_and_byte_order_mark_are_accepted(
@@ -639,8 +624,8 @@ def test_invalid_arguments_are_rejected_by_name(go2: qd.Robot, ur5: qd.Robot, sa
         identify(go2, Samples(sample.q, sample.v, sample.a, sample.tau, {"paw": np.zeros((50, 3))}))
     with pytest.raises(qd.ArgumentError, match="torque_noise"):
         identify(go2, sample, force_noise=1.0)
-    with pytest.raises(qd.ArgumentError, match="torque_noise"):
-        identify(go2, sample, torque_noise=-1.0)
+    with pytest.raises(qd.ArgumentError, match="test_fraction"):
+        split_samples(sample, 2.0)
     with pytest.raises(qd.ArgumentError, match="method"):
         identify(go2, sample, method="magic")  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="prior_weight"):
@@ -704,17 +689,6 @@ def test_motion_of_the_excite_command_for_a_legged_robot_is_identified_with_a_fi
     assert result.exit_code == 0 and "root=fixed is used, because the data have 8 coordinates" in result.output
     with pytest.raises(qd.ArgumentError, match=r"data"):
         runner.invoke(app, [*identified, "--root", "free"], catch_exceptions=False)
-
-
-def test_identify_command_names_the_missing_column(tmp_path: Path) -> None:
-    path = tmp_path / "data.csv"
-    path.write_text("q 0\n1\n", encoding="utf-8")
-    result = runner.invoke(app, ["identify", str(path), "--robot", "ur5"])
-    assert result.exit_code != 0
-    assert isinstance(result.exception, qd.ArgumentError)
-    assert "'q 1'" in str(result.exception)
-    with pytest.raises(qd.ArgumentError, match="test_fraction"):
-        split_samples(Samples(*np.zeros((4, 1, 1))), 2.0)
 
 
 # -- logs ------------------------------------------------------------------------------------------------------------
@@ -803,7 +777,6 @@ def test_invalid_noise_and_prior_are_rejected(go2: qd.Robot, sample: Samples) ->
     assert fit_accumulated(gathered, method="weighted").samples == 50
     for options, word in (
         ({"torque_noise": np.ones(3)}, "torque_noise"),
-        ({"torque_noise": np.nan}, "torque_noise"),
         ({"torque_noise": 1.0, "root_noise": 0.0}, "root_noise"),
         ({"torque_noise": 1.0, "force_noise": -1.0}, "force_noise"),
         ({"torque_noise": 1.0, "force_noise": "1"}, "force_noise"),
@@ -857,20 +830,6 @@ def test_consistent_fits_of_little_data_with_unknown_noise_are_valid(
     found = identify(robot, Samples(q, moves * v, moves * a, torques))
     assert found.inconsistent_bodies == ()
     assert np.isfinite(found.delta).all() and np.isfinite(found.deviation).all()
-
-
-@settings(max_examples=15 if "QUADDYN_SLOW" in os.environ else 4, deadline=None, derandomize=True)
-@given(size=st.floats(-6.0, 6.0), weight=st.floats(-6.0, 6.0), seed=st.integers(0, 2**31))
-def test_consistent_fits_are_valid_at_extreme_scales(size: float, weight: float, seed: int) -> None:
-    """Torques and prior weights are scaled by 1e-6 to 1e6."""
-    robot, rng = qd.load("planar_3r"), np.random.default_rng(seed)
-    q, v, a = random_states(robot, 20, rng)
-    tau = 10.0**size * rng.standard_normal((20, robot.nu))
-    found = identify(robot, Samples(q, v, a, tau), torque_noise=1.0, prior_weight=10.0**weight)
-    assert found.inconsistent_bodies == ()
-    assert found.converged
-    assert np.isfinite(found.covariance).all()
-    assert np.isfinite(found.delta).all()
 
 
 @pytest.mark.parametrize(

@@ -76,11 +76,6 @@ def angle_distance(a, b):
 
 
 # -- the whole catalogue ---------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", [*LEGGED, *OWN])
-def test_every_leg_of_the_catalogue_has_a_closed_form(name):
-    assert [leg.name for leg in legs_of(name) if not leg.closed_form] == []
-
-
 @pytest.mark.parametrize(
     "name", [n for n in [*LEGGED, *OWN] if n not in ("centauro", "three_link_leg", "four_link_leg")]
 )
@@ -295,19 +290,6 @@ def test_source_b_targets_are_reached_by_both_knees(target):
         assert np.sin(t1) + np.sin(t1 + t2) == pytest.approx(y, abs=1e-15)
         assert np.cos(t2) == pytest.approx(0.5 * (x * x + y * y) - 1.0, abs=1e-14)
     assert both[0, 1] == pytest.approx(-both[1, 1], abs=1e-15) and both[0, 1] < 0.0 < both[1, 1]
-
-
-@pytest.mark.parametrize("quadrant", range(4))
-def test_the_two_link_leg_reaches_all_four_quadrants_with_both_knees(quadrant):
-    leg, rng = leg_of("two_link_leg"), np.random.default_rng(quadrant)
-    angle, r = rng.uniform(0.0, 0.5 * np.pi, 500) + 0.5 * np.pi * quadrant, 2.0 * np.sqrt(rng.uniform(0, 1, 500))
-    p = np.stack((r * np.cos(angle), 0.0 * r, r * np.sin(angle)), axis=1)
-    for knee, sign in (("forward", -1.0), ("backward", 1.0)):
-        s = leg.inverse(p, knee=knee)
-        t1, t12 = s.q[:, 0], s.q.sum(axis=1)
-        np.testing.assert_allclose(np.cos(t1) + np.cos(t12), p[:, 0], atol=1e-14)
-        np.testing.assert_allclose(np.sin(t1) + np.sin(t12), p[:, 2], atol=1e-14)
-        assert s.reached.all() and s.within_limits.all() and (sign * s.q[:, 1] > 0.0).all()
 
 
 # -- the edge of the workspace ---------------------------------------------------------------------------------------
