@@ -632,16 +632,25 @@ def test_legs_at_the_sides_of_a_cross_bend_outward_for_either_sign_of_their_axes
     assert bend_sideways == 4
 
 
-def test_wheel_without_shapes_has_the_radius_of_a_disc_with_its_inertia() -> None:
+@pytest.mark.parametrize(
+    ("shape", "guess"),
+    [
+        ("", "no shape gives the radius of the wheel"),
+        ('<box size="0.16 0.05 0.12"/>', ""),
+        ('<box size="0.12 0.05 0.16"/>', ""),
+        ('<sphere radius="0.08"/>', ""),
+    ],
+)
+def test_wheel_has_the_radius_of_its_shape_or_of_a_disc_with_its_inertia(shape: str, guess: str) -> None:
     mass, radius = 0.5, 0.08
     spin = f'ixx="1e-3" iyy="{0.5 * mass * radius**2}" izz="1e-3" ixy="0" ixz="0" iyz="0"'
     robot = qd.load(
         f'''<robot name="r"><link name="a"/><link name="w"><inertial><mass value="{mass}"/><inertia {spin}/></inertial>
-        </link><joint name="j" type="continuous"><parent link="a"/><child link="w"/><axis xyz="0 1 0"/></joint>
-        </robot>'''
+        {shape and f"<collision><geometry>{shape}</geometry></collision>"}</link><joint name="j" type="continuous">
+        <parent link="a"/><child link="w"/><axis xyz="0 1 0"/></joint></robot>'''
     )
     found = find_foot_sphere(robot.bodies[-1])
-    assert found.radius == pytest.approx(radius) and "no shape gives the radius of the wheel" in found.guess
+    assert found.radius == pytest.approx(radius) and guess in found.guess
 
 
 @pytest.mark.parametrize("plan", [SLIDE, SLIDE_TWO], ids=["roll-pitch-slide", "pitch-slide"])
