@@ -18,48 +18,12 @@ from quaddyn.wbc import (
 )
 
 
-def contact_sets(robot: qd.Robot) -> list[tuple[str, ...]]:
-    a, b, c, d = robot.feet
-    return [robot.feet, (a, d), (), (b, c, d), (b,), robot.feet, (a, b)]
-
-
 def random_states(
     robot: qd.Robot, count: int, seed: int, spread: float = 0.15
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(seed)
     for _ in range(count):
         yield pin.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv)), 0.3 * rng.normal(size=18)
-
-
-def test_equations_of_motion_hold_on_the_base() -> None:
-    robot = qd.load("go2")
-    wbc = qd.WholeBodyController(robot, ramp_time=0.0)
-    dyn, check = qd.Dynamics(robot), qd.Dynamics(robot)
-    for k, (q, v) in enumerate(random_states(robot, 28, seed=5)):
-        command = wbc.compute(dyn.update(q, v), contacts=contact_sets(robot)[k // 4])
-        s = check.update(q, v)
-        load = check.rnea(q, v, command.acceleration)
-        for foot, force in command.forces.items():
-            J = s.jacobian(foot)
-            lever = np.array([0.0, 0.0, -robot.legs[foot].foot.radius])
-            load -= J[:3].T @ force + J[3:].T @ np.cross(lever, force)
-        assert np.abs(load[:6]).max() <= 1e-9 * robot.mass * 9.81
-        np.testing.assert_allclose(load[6:], command.tau, atol=1e-9 * robot.mass)
-
-
-def test_details_of_a_tick_do_not_change_after_later_ticks() -> None:
-    robot = qd.load("go2")
-    early, late = (qd.WholeBodyController(robot) for _ in range(2))
-    dyn, rng = qd.Dynamics(robot), np.random.default_rng(7)
-    s = dyn.update(robot.q_home, 0.1 * rng.normal(size=18))
-    one, other = late.compute(s), early.compute(s)
-    want = [level.residual for level in other.levels]
-    late.tasks["com"].reference(np.array([1.0, 2.0, 3.0]))
-    late.contacts["FL"].set_normal_force_bounds(5.0)
-    late.compute(dyn.update(robot.q_home, np.zeros(18)), contacts=robot.feet[:2])
-    np.testing.assert_array_equal([level.residual for level in one.levels], want)
-    assert late.tasks["com"].block[-3:].tolist() == [1.0, 2.0, 3.0]
-    assert one.margins == other.margins
 
 
 @pytest.mark.parametrize("name", ["solo12", "hyq", "b1", "anymal_b", "laikago"])
@@ -70,7 +34,7 @@ def test_inertia_and_bias_of_a_tick_equal_pinocchio(name: str) -> None:
     dyn = qd.Dynamics(robot)
     for k, (q, v) in enumerate(random_states(robot, 12, seed=17)):
         q[:2] += 10.0 * k
-        command = wbc.compute(dyn.update(q, v), contacts=() if k % 3 == 0 else robot.feet)
+        command = wbc.compute(dyn.update(q, v), contacts=robot.feet[k % 5 :])
         s, total = dyn.update(q, v), np.zeros(robot.nv)
         for foot, force in command.forces.items():
             J = s.jacobian(foot)
