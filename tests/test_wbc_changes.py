@@ -269,6 +269,18 @@ def test_contact_under_another_name_shares_the_frame_of_its_foot_task() -> None:
     assert not wbc.tasks["FL"].has_reference
 
 
+def test_reference_of_a_foot_is_cleared_only_when_its_contact_is_completed() -> None:
+    robot = qd.load("go2")
+    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, dt=1e-3, ramp_time=0.003)
+    for k, stance in enumerate((robot.feet, robot.feet, *[robot.feet[1:]] * 5, *[robot.feet] * 4)):
+        if k == 1:
+            wbc.tasks["FR"].reference(np.array([0.2, -0.1, 0.1]))
+        tick(wbc, dyn, k, stance)
+        assert wbc.tasks["FR"].has_reference == (k >= 1)  # for its next swing
+        assert wbc.tasks["FL"].has_reference == (wbc.contact_activations["FL"] < 1.0)  # by default its position
+    assert wbc.contact_activations["FL"] == 1.0
+
+
 # -- elements of one's own ---------------------------------------------------------------------------------------------
 class CustomComTask(Task):
     """Custom task of the center of mass."""
