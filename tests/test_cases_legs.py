@@ -294,6 +294,31 @@ def test_legs_hang_from_a_trunk_that_six_joints_of_the_file_move() -> None:
     assert "other limbs" not in verdict(robot)
 
 
+def test_sole_of_a_biped_is_level_at_home_and_its_contact_is_on_the_sole() -> None:
+    robot = qd.load("closed_leg_biped")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    for leg in robot.legs.values():
+        np.testing.assert_allclose(s.placement(leg.name).rotation, np.eye(3), atol=1e-9)
+        assert leg.foot.radius == 0.015 and leg.foot.offset.tolist() == [0.02, 0.0, -0.035]
+    assert np.abs(lowest_points(robot)).max() < 1e-9
+    assert robot.legs["L"].knee == "left_knee_joint" and robot.legs["L"].knee_direction == "forward"
+
+
+@pytest.mark.parametrize("name", ["g1", "talos"])
+def test_humanoids_stand_at_home_with_level_soles_and_an_upright_torso(name: str) -> None:
+    robot = qd.load(name)
+    at_zero = qd.Dynamics(robot)
+    R = {leg: at_zero.frame_placement(robot.neutral, leg).rotation for leg in robot.feet}
+    for leg in robot.feet:
+        up = at_zero.frame_placement(robot.q_home, leg).rotation @ R[leg].T @ np.array(Z, dtype=float)
+        np.testing.assert_allclose(up, Z, atol=1e-6)
+    arms = [n for n in robot.joint_names if not any(n in leg.joints for leg in robot.legs.values())]
+    q = np.array([robot.q_home[robot.configuration_index(n)] for n in arms])
+    limits = [robot.tree.joints_by_name[n].limits for n in arms]
+    assert all(abs(x) < 0.1 or abs(x) < 0.1 + min(abs(b.lower), abs(b.upper)) for x, b in zip(q, limits, strict=True))
+    assert {leg.knee_direction for leg in robot.legs.values()} == {"forward"}
+
+
 def test_limb_whose_axes_intersect_at_its_foot_is_none() -> None:
     axes = (Segment(X, (0, 0, 0)), Segment(Y, (0, 0, 0)), Segment(Z, (0, 0, 0)))
     robot = qd.load(str(dog(axes, hips={"a": (0, 0, 0)}, radius=None)), root="fixed")

@@ -62,6 +62,33 @@ def test_every_quadruped_stands_and_squats_without_tuning(name: str) -> None:
     assert energy == pytest.approx(1e-5, rel=0.1)
 
 
+@pytest.mark.parametrize("name", others_slow(["g1", "talos", "closed_leg_biped"], ["closed_leg_biped"]))
+def test_humanoids_stand_and_squat_on_their_soles_without_tuning(name: str) -> None:
+    report = run_squat_demo(qd.load(name), duration=4.0 if NIGHT else 0.6)
+    assert report.passed, report.checks
+    assert report.motion == "squat" and report.seconds == pytest.approx(4.0 if NIGHT else 0.6)
+    assert report.base_height is not None and report.base_height[1] - report.base_height[0] > 2e-3
+    assert report.normal_force is not None and report.normal_force[0] > 0.2 * report.weight
+
+
+def test_weak_humanoid_fails_the_check_of_its_center_of_mass() -> None:
+    robot = qd.load("closed_leg_biped")
+    limits = {name: qd.Limits(effort=5.0) if "crank" in name else {} for name in robot.actuated}
+    weak = qd.load("closed_leg_biped", limits={name: limit for name, limit in limits.items() if limit})
+    report = run_squat_demo(weak, duration=0.5)
+    assert not report.checks["error of the center of mass"].passed
+
+
+def test_wheeled_robots_squat_on_held_wheels_or_are_rejected() -> None:
+    wheeled = qd.load("wheeled_quadruped")
+    assert not supports_locomotion(wheeled)
+    assert run_squat_demo(wheeled, duration=1.0).passed
+    with pytest.raises(qd.ArgumentError, match=r"wheels.*FL_wheel_joint"):
+        LocomotionController(wheeled)
+    with pytest.raises(qd.ArgumentError, match="cannot balance its weight"):
+        run_squat_demo(qd.load("wheeled_biped"), duration=0.5)
+
+
 def test_slow_squat_lowers_the_base_by_30_percent() -> None:
     robot = qd.load("go2")
     report = run_squat_demo(robot, duration=4.0, dt=1e-3 if NIGHT else 4e-3)

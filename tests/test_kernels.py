@@ -199,7 +199,7 @@ def test_kernel_frames_preserve_mass_and_center_of_mass(name: str) -> None:
 
 
 # -- agreement ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", qd.CATALOGUE)
+@pytest.mark.parametrize("name", [name for name in qd.CATALOGUE if name != "closed_leg_biped"])  # see test_loop_kernels
 def test_traced_inverse_dynamics_equals_pinocchio_on_every_robot(name: str) -> None:
     robot = qd.load(name)
     q, v, a = random_states(robot, np.random.default_rng(3), 20)

@@ -10,6 +10,7 @@ import pinocchio as pin
 from ..errors import ArgumentError
 from ..kinematics.inverse import inverse_kinematics
 from ..robot.arguments import check_number
+from ..robot.configuration import set_joint_value
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contact import Contact, check_surfaces
@@ -25,6 +26,8 @@ INITIAL_KNEE_BEND = 0.6
 
 def flat_foot_stance(robot: Robot, soles: Iterable[Contact], *, height: float | None = None) -> Array:
     """Computes a configuration with the soles flat on z = 0 and the center of mass above their centroid.
+
+    Legs that cannot move level soles sideways, for want of an ankle that rolls, have it above a line through it.
 
     The base is level as in ``robot.q_home``, and all joints except those of the legs have their values of ``q_home``;
     the relative positions and orientations of the soles are those with all joints at zero.
@@ -51,14 +54,17 @@ def flat_foot_stance(robot: Robot, soles: Iterable[Contact], *, height: float | 
     heights = (HEIGHT_FRACTIONS * full_height).tolist() if height is None else [check_number("height", height)]
     if not np.isfinite(heights).all():
         raise ArgumentError(f"height: expected a finite number [m], got {height}")
-    for base_height in heights:
-        height_reserve = REACH_RESERVE_FRACTION * full_height if height is None else 0.0
-        q = _solve_stance(robot, feet, start, rotations, positions, base_height)
-        if q is not None and (
-            height_reserve == 0.0
-            or _solve_stance(robot, feet, q, rotations, positions, base_height + height_reserve) is not None
-        ):
-            return q
+    # Legs without a joint that rolls the ankle move level soles forward only.
+    for centered in (np.ones(2), *np.eye(2)):
+        for base_height in heights:
+            height_reserve = REACH_RESERVE_FRACTION * full_height if height is None else 0.0
+            q = _solve_stance(robot, feet, start, rotations, positions, base_height, centered)
+            if q is not None and (
+                height_reserve == 0.0
+                or _solve_stance(robot, feet, q, rotations, positions, base_height + height_reserve, centered)
+                is not None
+            ):
+                return q
     raise ArgumentError(
         f"soles: {robot.name!r} has no stance with flat feet within its joint limits on {[c.name for c in feet]} at "
         f"{max(heights):.3g} m" + (f" or lower, down to {min(heights):.3g} m" if height is None else "")
@@ -79,22 +85,34 @@ def _initial_guess(robot: Robot, feet: Sequence[Contact]) -> tuple[Array, list[A
         position[:] = frame.act(np.array(c.offset))
     for leg in robot.legs.values():
         for joint in leg.joints:
-            index = robot.configuration_index(joint)
-            q[index] = np.clip(neutral[index], robot.lower[index], robot.upper[index])
+            index, record = robot.configuration_index(joint), robot.tree.joints_by_name[joint]
+            low, high = record.limits.lower, record.limits.upper
+            value = float(np.clip(0.0, low, high))
             if joint == leg.knee:
-                direction = 1.0 if robot.upper[index] - q[index] >= q[index] - robot.lower[index] else -1.0
-                q[index] = np.clip(q[index] + direction * INITIAL_KNEE_BEND, robot.lower[index], robot.upper[index])
+                direction = 1.0 if high - value >= value - low else -1.0
+                value = float(np.clip(value + direction * INITIAL_KNEE_BEND, low, high))
+            set_joint_value(q, index, record, value)
     return q, rotations, positions[:, :2], float(-positions[:, 2].mean())
 
 
 def _solve_stance(
-    robot: Robot, feet: Sequence[Contact], start: Array, rotations: Sequence[Array], positions: Array, height: float
+    robot: Robot,
+    feet: Sequence[Contact],
+    start: Array,
+    rotations: Sequence[Array],
+    positions: Array,
+    height: float,
+    centered: Array,
 ) -> Array | None:
-    """Returns the stance at a height of the base [m], None where the legs do not reach."""
+    """Returns the stance at a height of the base [m], None where the legs do not reach.
+
+    `centered` (2,) is 1 for the axes x and y of the world along which the soles move below the center of mass.
+    """
     data, q, positions = robot.model.createData(), start.copy(), positions.copy()
     q[2] = height
     for _ in range(MAX_ITERATIONS):
         com_offset = np.array(robot.algorithms.centerOfMass(robot.model, data, q))[:2] - positions.mean(axis=0)
+        com_offset *= centered
         positions += com_offset
         targets = {}
         for c, R, position in zip(feet, rotations, positions, strict=True):

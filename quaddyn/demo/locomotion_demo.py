@@ -20,6 +20,7 @@ from ..kinematics import LegKinematics
 from ..locomotion import FEET, LocomotionCommand, LocomotionController, LocomotionMode, Morphology, as_velocity_command
 from ..robot import Robot
 from ..robot.configuration import rotate_configuration, set_joint_value
+from ..robot.legs import find_wheels
 from ..simulation import MujocoPlant, Simulation
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array
@@ -106,10 +107,14 @@ class Push(NamedTuple):
 def supports_locomotion(robot: Robot) -> bool:
     """Returns whether the locomotion controller supports a robot: a quadruped on a free root that can step sideways.
 
+    A robot on driven wheels is not supported.
+
     Args:
         robot: robot to check.
     """
-    return robot.root == "free" and set(robot.feet) == set(FEET) and Morphology.from_robot(robot).can_step_sideways
+    if robot.root != "free" or set(robot.feet) != set(FEET) or find_wheels(robot):
+        return False
+    return Morphology.from_robot(robot).can_step_sideways
 
 
 @renamed_parameters(share="height_fraction")

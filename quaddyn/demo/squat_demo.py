@@ -18,6 +18,7 @@ from ..dynamics import Dynamics
 from ..errors import ArgumentError
 from ..robot import Robot
 from ..simulation import Simulation
+from .flat_feet_demo import find_soles, run_flat_feet_demo
 from .locomotion_demo import frame_number
 from .motion import DemoMotion, JointSwingMotion, SquatMotion
 from .plot import check_output, check_plot, draw
@@ -27,13 +28,16 @@ from .time_series import DemoTimeSeries
 if TYPE_CHECKING:
     from ..viewer import Viewer
 
+#: Control periods of inverse dynamics and of whole-body control [s].
+PD_PERIOD, WBC_PERIOD = 1e-3, 2e-3
+
 
 @renamed_parameters(seconds="duration")
 def run_squat_demo(
     robot: Robot,
     *,
     duration: float = 8.0,
-    dt: float = 1e-3,
+    dt: float | None = None,
     friction: float = NOMINAL_FRICTION,
     viewer: Viewer | None = None,
     realtime: bool = False,
@@ -44,13 +48,14 @@ def run_squat_demo(
     """Simulates a squat, or a swing of the joints, under inverse dynamics with joint PD control, and checks the result.
 
     A robot with feet on the ground stands, squats smoothly and stands again; any other swings its joints about
-    ``q_home``. Gains, depth and speed are computed from the robot; there is no tuning per robot. An interrupt (Ctrl-C)
-    ends the run, not the program: the report covers the time until then.
+    ``q_home``. A humanoid, a biped whose feet have soles, does so under `WholeBodyController` instead, see
+    `flat_feet_demo`. Gains, depth and speed are computed from the robot; there is no tuning per robot. An interrupt
+    (Ctrl-C) ends the run, not the program: the report covers the time until then.
 
     Args:
         robot: a robot whose feet can carry it at ``q_home``, or one with a fixed root.
         duration: simulated time [s], at least 0.1.
-        dt: period of plant and controller [s].
+        dt: period of plant and controller [s]. None: 2 ms for a humanoid, otherwise 1 ms.
         friction: friction coefficient between feet and floor.
         viewer: viewer that shows the motion at 30 frames per simulated second; None for none.
         realtime: whether to wait for the wall clock when the simulation is ahead of it.
@@ -70,12 +75,21 @@ def run_squat_demo(
         raise ArgumentError(f"duration: expected at least 0.1 s, got {duration}")
     check_plot(plot)
     check_output("record", record)
-    sim = Simulation(robot, dt=dt, friction=friction)
+    soles = find_soles(robot)
+    dt = (WBC_PERIOD if soles else PD_PERIOD) if dt is None else dt
+    sim = Simulation(robot, dt=dt, friction=friction, soles=soles)
     sim.warmup()  # prints a message while it compiles
     if record is not None and viewer is None:
         from ..viewer import Viewer
 
         viewer = Viewer(robot, serve=False)
+    if soles:
+        time_series = None if plot is None else DemoTimeSeries(robot, robot.feet)
+        report = run_flat_feet_demo(
+            sim, soles, duration=duration, viewer=viewer, realtime=realtime, time_series=time_series, progress=progress
+        )
+        _finish(sim, viewer, record, time_series, plot, report.motion, progress)
+        return report
     dyn = Dynamics(robot)
     pd = JointPD(robot, dt=dt)
     motion: DemoMotion = (
@@ -118,12 +132,25 @@ def run_squat_demo(
         if not sim.time:
             raise
         interrupted = True
+    _finish(sim, viewer, record, time_series, plot, motion.name, progress)
+    return replace(recorder.report(dyn, sim, motion), interrupted=interrupted)
+
+
+def _finish(
+    sim: Simulation,
+    viewer: Viewer | None,
+    record: str | os.PathLike[str] | None,
+    time_series: DemoTimeSeries | None,
+    plot: str | os.PathLike[str] | None,
+    motion: str,
+    progress: Callable[[float], None] | None,
+) -> None:
+    """Shows the end of a run, and writes the recording and the plot."""
     if progress is not None:
         progress(1.0)
     if viewer is not None:
-        viewer.show_plant(sim, friction=friction)
+        viewer.show_plant(sim, friction=sim.friction)
         if record is not None:
             viewer.record(Path(record))
     if time_series is not None and plot is not None:
-        draw(time_series, plot, title=f"{robot.name}: {motion.name}")
-    return replace(recorder.report(dyn, sim, motion), interrupted=interrupted)
+        draw(time_series, plot, title=f"{sim.robot.name}: {motion}")

@@ -1,4 +1,4 @@
-"""Catalog of robots by name: quadrupeds, legs and arms of example-robot-data, and those of this package."""
+"""Catalog of robots by name: legged robots, legs and arms of example-robot-data, and those of this package."""
 
 from __future__ import annotations
 
@@ -54,6 +54,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "solo12": CatalogueEntry("quadruped", "solo_description/robots/solo12.urdf"),
     "small_quadruped": CatalogueEntry("quadruped", "small_quadruped.urdf", own=True),
     "bolt": CatalogueEntry("biped", "bolt_description/robots/bolt.urdf"),
+    "g1": CatalogueEntry("biped", "g1_description/urdf/g1_29dof_rev_1_0.urdf"),
+    "talos": CatalogueEntry("biped", "talos_data/robots/talos_reduced.urdf"),
+    "closed_leg_biped": CatalogueEntry("biped", "special/closed_leg_biped.urdf", own=True),
+    "wheeled_biped": CatalogueEntry("wheeled", "special/wheeled_biped.urdf", own=True),
+    "wheeled_quadruped": CatalogueEntry("wheeled", "special/wheeled_quadruped.urdf", own=True),
     "asr_twodof": CatalogueEntry("arm", "asr_twodof_description/urdf/TwoDofs.urdf", "fixed"),
     "double_pendulum": CatalogueEntry("leg", "double_pendulum_description/urdf/double_pendulum.urdf", "fixed"),
     "double_pendulum_continuous": CatalogueEntry(

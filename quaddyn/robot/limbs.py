@@ -24,7 +24,8 @@ PARALLEL_COSINE, NEARLY_PARALLEL_COSINE = 0.999, 0.8
 MIN_LEVER_FRACTION = 0.3
 #: Levers of exactly parallel axes, as a fraction of those of nearly parallel ones, above which the former are chosen.
 MIN_PARALLEL_FRACTION = 0.6
-#: A body that reaches less than this fraction of its length beyond where it closes a loop has no foot.
+#: A body whose end is nearer than this fraction of its length to the line from its joint to where it closes a loop has
+#: no foot.
 MIN_FREE_END_FRACTION = 0.3
 SIDES = {"L": "left", "R": "right"}
 #: Where legs of these names are: ahead (1) or behind (-1), and to the left (1) or to the right (-1).
@@ -100,8 +101,10 @@ def _remove_drive_bodies(
     for i, pose in found:
         point = pose.apply(placement.translation)
         while i in children[bodies[i].parent] and not children[i]:  # another loop may have left it out
-            beyond = float(np.linalg.norm(find_foot_sphere(bodies[i]).center - point))
-            if beyond > MIN_FREE_END_FRACTION * float(np.linalg.norm(point)):
+            end, length = find_foot_sphere(bodies[i]).center, float(np.linalg.norm(point))
+            # The distance of the end from the line between the joint and the point where the loop closes.
+            fraction = float(np.clip(end @ point / max(length**2, 1e-300), 0.0, 1.0))
+            if float(np.linalg.norm(end - fraction * point)) > MIN_FREE_END_FRACTION * length:
                 break
             point = bodies[i].placement.translation
             children[bodies[i].parent].remove(i)

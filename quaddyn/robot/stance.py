@@ -70,7 +70,7 @@ class _LegStance:
 
     @functools.cached_property
     def samples(self) -> Array:
-        """(N, n) grid over the joint ranges, for initial guesses; a leg with ankles also has a fine one in its plane."""
+        """(N, n) grid over the joint ranges, for initial guesses; a leg with ankles has a fine one in its plane."""
         k = _SAMPLES_PER_JOINT[self.chain.n]
         axes = [np.linspace(a, b, k) for a, b in zip(self.low, self.high, strict=True)]
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.chain.n)
@@ -324,8 +324,9 @@ class StanceProblem:
         limbs: Mapping[str, Limb],
         has_loops: bool = False,
     ) -> None:
+        self.has_soles = len(limbs) == 2
         # A loop closes from the middle of the joint ranges more often than from zero.
-        self.has_soles = len(limbs) == 2 and not has_loops
+        self.is_upright = self.has_soles and not has_loops
         self.pinocchio = pinocchio
         self.model, self.bodies, self.root, self.limbs = model, bodies, root, dict(limbs)
         self.forward, self.left = forward_and_left(self.limbs)
@@ -390,7 +391,7 @@ class StanceProblem:
 
     def _configuration(self, values: Mapping[str, Array], plane: float) -> Array:
         first_indices = joint_indices(self.bodies, self.root)
-        if self.has_soles:  # the torso of a humanoid is upright at zero
+        if self.is_upright:  # the torso of a humanoid is upright at zero
             q = zero_configuration(self.model, self.pinocchio, self.bodies, self.root)
         else:
             q = mid_range_configuration(self.model, self.pinocchio, self.bodies, self.root)
@@ -444,7 +445,7 @@ def mid_range_configuration(
 
 
 def zero_configuration(model: pin.Model, pinocchio: Algorithms, bodies: Sequence[CompositeBody], root: str) -> Array:
-    """Returns the configuration (nq,) with every 1-dof joint at 0, or within `RANGE_MARGIN` of the limit nearest to 0."""
+    """Returns the configuration (nq,) with every 1-dof joint at 0, or near the limit that is nearest to 0."""
     q, first_indices = np.array(pinocchio.neutral(model)), joint_indices(bodies, root)
     for joint in independent_joints(bodies).values():
         if joint.nq == 1:

@@ -231,8 +231,8 @@ class _UrdfWriter:
             self.report("note", f'<joint name="{self.joints[balls[0]].name}">', reason)
         if lossy := [j for j in balls if m.dof_damping[m.jnt_dofadr[j]] or m.jnt_limited[j]]:
             reason = (
-                f"damping of {self.list_joints(lossy)} acts on the three hinges instead of the angular velocity, and the "
-                "limit of the angle of a ball joint is left out"
+                f"damping of {self.list_joints(lossy)} acts on the three hinges instead of the angular velocity, and "
+                "the limit of the angle of a ball joint is left out"
             )
             self.report("warning", f'<joint name="{self.joints[lossy[0]].name}">', reason)
         stiffness_coefficients = getattr(m, "jnt_stiffnesspoly", np.zeros(m.njnt))
