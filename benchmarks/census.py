@@ -1,11 +1,12 @@
-"""Loads all robot files below a folder and compares their mass matrices with those of Pinocchio's importer.
+"""Loads all robot files below a folder and compares their mass matrices with those of Pinocchio and MuJoCo.
 
 Every URDF, xacro and MJCF file is loaded.  A row lists root joint, legs and number of warnings of a file, the CPU time
-of loading, and the largest difference of its mass matrix from that of Pinocchio's importer at 3 random configurations,
-divided by the largest entry ("-" if that importer rejects the file or builds another tree from it).  Rejected files are
-counted by the kind of error; copies of a file are counted once.  With ``--trot`` every quadruped stands and trots for 3
-s in the embedded plant.  ``--check`` exits with 1 if loading a file takes more than 1 s or raises an exception that is
-not a `QuaddynError`, if a mass matrix differs by more than 1e-10, or if the median number of warnings is above 3.
+of loading, and the largest difference of its mass matrix from that of Pinocchio's importer (URDF) or of MuJoCo (MJCF)
+at 3 random configurations, divided by the largest entry ("-" if that importer rejects the file or builds another tree
+from it).  Rejected files are counted by the class of the reason; copies of a file are counted once.  With ``--trot``
+every quadruped stands and trots for 3 s in both plants.  ``--check`` exits with 1 if loading a file takes more than 1 s
+or raises an exception that is not a `QuaddynError`, if a mass matrix differs by more than 1e-10, or if the median
+number of warnings is above 3.
 """
 
 from __future__ import annotations
@@ -30,12 +31,28 @@ from rich.table import Table
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, LocomotionMode
 from quaddyn.operating_system import cpu_name
+from quaddyn.simulation.mujoco_model import make_coordinate_map
+from quaddyn.urdf.meshes import MeshFinder
+from quaddyn.urdf.mjcf import compile_mjcf
 
 #: Suffixes of robot files.
 ENDINGS = (".urdf", ".xacro", ".xml")
 #: Maximum CPU time of loading [s], relative difference of mass matrices, and median number of warnings.
 MAX_SECONDS, MAX_DIFFERENCE, MAX_WARNINGS = 1.0, 1e-10, 3
 STATES = 3  # configurations in which mass matrices are compared
+#: Classes of reasons for rejections, by patterns in the messages; the first that fits counts.
+REASONS = {
+    "no robot in the file: macros only, or a part of a scene": r"has no <link>|has no <body>|no moving joint|<robot>",
+    "moving body without mass": r"has no mass|moves no mass|diagonal entry",
+    "impossible inertia": r"principal moments|inertia too large|not positive definite",
+    "file that is included or weighed is missing or outside the folder": r"package roots|is not found|No such file",
+    "rejected by MuJoCo": r"MuJoCo rejects",
+    "rejected by xacro": r"xacro rejects|not expanded",
+    "tendon that exerts forces": r"tendon",
+    "several robots in one scene": r"may be the robot",
+    "contradictory names, limits or mimics": r"does not exist|the same name|must not be negative|is greater than",
+    "not well-formed": r"well-formed",
+}
 
 
 @dataclass
@@ -49,8 +66,8 @@ class Row:
         legs: names of the feet.
         warned: number of warnings.
         seconds: CPU time of loading [s].
-        pinocchio: relative difference of the mass matrix; None if not compared.
-        trot: result of `simulate_trot`.
+        difference: relative difference of the mass matrix from Pinocchio or MuJoCo; None if not compared.
+        trot: results of `simulate_trot` in both plants.
     """
 
     file: str
@@ -59,15 +76,17 @@ class Row:
     legs: str = "-"
     warned: int = 0
     seconds: float = 0.0
-    pinocchio: float | None = None
+    difference: float | None = None
     trot: str = "-"
 
 
-def error_kind(error: qd.QuaddynError) -> str:
-    """Returns the kind of an error: its message without names, numbers and the line of the file."""
-    text = re.sub(r"^\S+?:\d+: ", "", str(error).splitlines()[0])
-    text = re.sub(r"'[^']*'|\"[^\"]*\"|<[^>]*>|[-+]?\d[\d.e+-]*", "_", text)
-    return f"{type(error).__name__}: {text[:90]}"
+def error_class(error: qd.QuaddynError) -> str:
+    """Returns the class of an error in `REASONS`, or its message without names and numbers."""
+    message = str(error)
+    for name, pattern in REASONS.items():
+        if re.search(pattern, message):
+            return name
+    return re.sub(r"'[^']*'|\"[^\"]*\"|<[^>]*>|[-+]?\d[\d.e+-]*|^\S+: ", "_", message.splitlines()[0])[:90]
 
 
 def compare_mass_matrices(robot: qd.Robot, other_model: pin.Model) -> float | None:
@@ -98,21 +117,50 @@ def compare_with_pinocchio(robot: qd.Robot, path: Path) -> float | None:
         return None
 
 
-def simulate_trot(robot: qd.Robot) -> str:
-    """Simulates a trot and returns "trots", "falls", or the reason for which the controller rejects the robot."""
+def compare_with_mujoco(robot: qd.Robot, path: Path, packages: list[Path]) -> float | None:
+    """Returns the relative difference of mass matrices from MuJoCo; None if the file has other joints."""
+    import mujoco
+
+    model, _ = compile_mjcf(path.read_bytes(), path.name, MeshFinder(path.parent, tuple(packages)))
+    kinds = mujoco.mjtJoint
+    if robot.coupling is not None or model.nv != robot.nv or (model.jnt_type == int(kinds.mjJNT_BALL)).any():
+        return None
+    free = robot.root == "free"
+    if robot.root == "planar" or set(robot.joint_names) != {model.joint(j).name for j in range(int(free), model.njnt)}:
+        return None
+    data, rng, max_difference = mujoco.MjData(model), np.random.default_rng(0), 0.0
+    way = make_coordinate_map(model, robot, root_joint=0 if free else "root_joint")
+    for _ in range(STATES):
+        q = pin.integrate(robot.model, pin.neutral(robot.model), rng.uniform(-1.0, 1.0, robot.nv))
+        T, full = np.zeros((model.nv, robot.nv)), np.zeros((model.nv, model.nv))  # qvel = T v
+        for k, e in enumerate(np.eye(robot.nv)):
+            way.to_mujoco(q, e, data.qpos, T[:, k])
+        mujoco.mj_forward(model, data)
+        for row, e in zip(full, np.eye(model.nv), strict=True):
+            mujoco.mj_mulM(model, data, row, e)
+        mass = qd.Dynamics(robot).crba(q)
+        max_difference = max(max_difference, float(np.abs(T.T @ full @ T - mass).max() / np.abs(mass).max()))
+    return max_difference
+
+
+def simulate_trot(robot: qd.Robot, plant_class: type[qd.Simulation | qd.MujocoPlant]) -> str:
+    """Simulates a trot and returns "trots", "slow", "falls", or "rejected" with the reason of the controller."""
     try:
         controller = LocomotionController(robot, dt=2e-3)
-        plant, dynamics = qd.Simulation(robot, dt=2e-3), qd.Dynamics(robot)
-        speed = 0.25 * controller.morphology.speed_scale
-        for k in range(1500):
-            state = dynamics.update(plant.q, plant.v)
-            command = controller.compute(state, (speed if k > 150 else 0.0, 0.0, 0.0))
-            if command.mode is LocomotionMode.FALLEN:
-                return "falls"
-            plant.step(command.tau)
-        return "trots"
     except qd.QuaddynError as error:
-        return error_kind(error)
+        return "rejected: wheels" if "wheels" in str(error) else "rejected: legs"
+    plant, dynamics = plant_class(robot, dt=2e-3), qd.Dynamics(robot)
+    speed, start = 0.25 * controller.morphology.speed_scale, np.zeros(2)
+    for k in range(1500):
+        if k == 400:
+            start = np.array(plant.q[:2])
+        state = dynamics.update(plant.q, plant.v)
+        command = controller.compute(state, (speed if k > 150 else 0.0, 0.0, 0.0))
+        if command.mode is LocomotionMode.FALLEN:
+            return "falls"
+        plant.step(command.tau)
+    moved = float(np.linalg.norm(np.array(plant.q[:2]) - start))
+    return "trots" if moved > 0.5 * speed * 1100 * 2e-3 else "slow"
 
 
 def load_file(path: Path, folder: Path, packages: list[Path], trot: bool) -> Row:
@@ -121,17 +169,25 @@ def load_file(path: Path, folder: Path, packages: list[Path], trot: bool) -> Row
     try:
         robot = qd.load(path, packages=packages)
     except qd.QuaddynError as error:
-        row.outcome = error_kind(error)
+        row.outcome = error_class(error)
     except Exception as error:  # the census reports exceptions that are not a QuaddynError
         row.outcome = f"UNEXPECTED {type(error).__name__}: {error}"
     row.seconds = time.process_time() - start
     if row.outcome == "loaded":
         row.root, row.legs = robot.root, " ".join(robot.feet) or "none"
         row.warned = sum(finding.level == "warning" for finding in robot.report.findings)
-        row.pinocchio = compare_with_pinocchio(robot, path)
-        if trot and len(robot.feet) == 4:
-            row.trot = simulate_trot(robot)
+        is_mjcf = path.suffix == ".xml"
+        row.difference = compare_with_mujoco(robot, path, packages) if is_mjcf else compare_with_pinocchio(robot, path)
+        if trot and len(robot.feet) == 4 and robot.root == "free":
+            row.trot = " / ".join(simulate_trot(robot, plant) for plant in (qd.Simulation, qd.MujocoPlant))
     return row
+
+
+def _kind(row: Row) -> str:
+    """Returns the kind of a loaded robot by its legs and root."""
+    legs = 0 if row.legs == "none" else len(row.legs.split())
+    name = {0: "no legs", 1: "one leg", 2: "two legs", 4: "four legs"}.get(legs, f"{legs} legs")
+    return f"{name}, {row.root} root"
 
 
 def find_robot_files(folder: Path) -> list[Path]:
@@ -162,21 +218,27 @@ def main() -> int:
     if not rows:
         print(f"{options.folder}: contains no robot file")
         return 1
-    console, table = Console(width=150), Table("file", "root", "legs", "warnings", "s", "M: Pinocchio", "trot")
+    console, table = Console(width=150), Table("file", "root", "legs", "warnings", "s", "M", "trot")
     loaded = [row for row in rows if row.outcome == "loaded"]
     for row in loaded:
-        difference = "-" if row.pinocchio is None else f"{row.pinocchio:.0e}"
+        difference = "-" if row.difference is None else f"{row.difference:.0e}"
         table.add_row(row.file, row.root, row.legs, str(row.warned), f"{row.seconds:.2f}", difference, row.trot)
     console.print(table)
     for reason, count in Counter(row.outcome for row in rows if row.outcome != "loaded").most_common():
         console.print(f"{count:4d} rejected: {reason}", soft_wrap=True, highlight=False)
+    for name, count in Counter(_kind(row) for row in loaded).most_common():
+        console.print(f"{count:4d} loaded: {name}", soft_wrap=True, highlight=False)
+    for name, count in Counter(row.trot for row in loaded if row.trot != "-").most_common():
+        console.print(f"{count:4d} quadrupeds, embedded / MuJoCo: {name}", soft_wrap=True, highlight=False)
     median_warnings = statistics.median(row.warned for row in loaded) if loaded else 0
-    compared = [row.pinocchio for row in loaded if row.pinocchio is not None]
+    compared = [row.difference for row in loaded if row.difference is not None]
     slow = [row.file for row in rows if row.seconds > MAX_SECONDS]
     print(
-        f"{len(rows)} files, {len(loaded)} loaded, median of warnings {median_warnings:g}, largest difference of M "
+        f"{len(rows)} files, {len(loaded)} loaded, {sum(row.warned > 0 for row in loaded)} with warnings, median of "
+        f"warnings {median_warnings:g}, largest difference of M "
         f"{max(compared, default=0.0):.1e} in {len(compared)} files, longest load "
-        f"{max(row.seconds for row in rows):.2f} s of CPU time, {cpu_name()}"
+        f"{max(row.seconds for row in rows):.2f} s of CPU time, {sum(row.seconds for row in rows):.0f} s in all, "
+        f"{cpu_name()}"
     )
     if options.csv is not None:
         with options.csv.open("w", encoding="utf-8", newline="") as file:
@@ -185,7 +247,7 @@ def main() -> int:
             writer.writerows(map(asdict, rows))
     missed = [f"slow: {', '.join(slow)}"] if slow else []
     missed += [row.outcome for row in rows if row.outcome.startswith("UNEXPECTED")]
-    missed += [f"M of {row.file}" for row in loaded if (row.pinocchio or 0.0) > MAX_DIFFERENCE]
+    missed += [f"M of {row.file}" for row in loaded if (row.difference or 0.0) > MAX_DIFFERENCE]
     missed += ["median of warnings"] if median_warnings > MAX_WARNINGS else []
     if missed:
         print("missed:", "; ".join(missed))

@@ -256,6 +256,8 @@ def test_without_mujoco_the_message_says_what_to_install(
 def test_passive_tendon_is_ignored_and_driven_tendon_limits_effort_of_coupled_joints() -> None:
     tendon = '<tendon><fixed name="t"><joint joint="aj" coef=".5"/><joint joint="bj" coef=".5"/></fixed></tendon>'
     assert qd.load(scene(CHAIN, tendon)).nv == 3
+    limited = qd.load(scene(CHAIN, tendon.replace('name="t"', 'name="t" limited="true" range="-1 1"')))
+    assert limited.nv == 3 and "limits of the tendon, a combination of aj, bj, are left out" in str(limited.report)
     tied = '<equality><joint joint1="bj" joint2="aj" polycoef=".1 2 0 0 0"/></equality>'
     driven = '<actuator><general tendon="t" forcerange="-8 8"/></actuator>'
     robot = qd.load(scene(CHAIN, tendon + tied + driven))

@@ -390,7 +390,7 @@ class _UrdfWriter:
                 data.effort = min(data.effort, self.symmetric_limit(low, high, f'<joint name="{data.name}">'))
 
     def reject_tendons(self) -> None:
-        """Rejects tendons that exert forces on joints of the robot or limit them."""
+        """Rejects tendons that exert forces on joints of the robot, or limit them along a path through space."""
         m, kinds = self.model, self.mujoco.mjtEq
         constrained_tendons = {
             int(m.eq_obj1id[e]) for e in range(m.neq) if m.eq_type[e] == kinds.mjEQ_TENDON and m.eq_active0[e]
@@ -413,6 +413,11 @@ class _UrdfWriter:
                 )
                 if np.any(getattr(m, f"tendon_{attribute}", np.zeros(m.ntendon))[t])
             ]
+            if joints and "limits" in effects:
+                effects.remove("limits")
+                reason = f"the limits of the tendon, a combination of {self.list_joints(joints)}, are left out"
+                advice = "couple the joints by <equality>, or control the combination"
+                self.report("warning", f'<tendon name="{m.tendon(t).name}">', reason, advice)
             effects += ["an equality constraint"] if t in constrained_tendons else []
             effects += ["an actuator"] if t in actuated_tendons and not joints else []
             if effects:
