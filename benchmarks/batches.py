@@ -111,7 +111,8 @@ def measure_walkers(robot: qd.Robot, n: int, threads: int) -> None:
     times, single_times = times / (count * n), single_times / (count * n_alone)
     print(
         f"batch of walkers: {1e6 * times:.1f} us a tick, {threads / times:,.0f} ticks/s by processor time "
-        f"({command!r}); single controllers: {1e6 * single_times:.1f} us without `Dynamics.update`; largest difference {error:g} N m"
+        f"({command!r}); single controllers: {1e6 * single_times:.1f} us without `Dynamics.update`; "
+        f"largest difference {error:g} N m"
     )
     print(repr(batch))
 

@@ -110,7 +110,7 @@ class NativeWalker:
     """
 
     def __init__(self, controller: LocomotionController, entries: Any, terms: Callable[..., Any]) -> None:
-        self.walker, self._entries, self._terms = make_embedded_walker(controller), entries, terms
+        self.walker, self._entries, self._terms = make_embedded_walker(controller._walking), entries, terms
         self._controller, self.tau = controller, np.zeros(controller.robot.nu)
 
     def tick(self, tick: RecordedTick) -> tuple[int, Array]:
@@ -301,7 +301,7 @@ def test_settings_that_the_export_would_lose_are_kept_or_rejected(tmp_path: Path
     controller.wbc.friction = 0.8
     controller.wbc.add(TorqueLimits(robot, scale=0.5, name="soft limits"), 1)
     source = export_walker(controller, tmp_path, name="wbc").files["wbc.c"]
-    walker = make_embedded_walker(controller)
+    walker = make_embedded_walker(controller._walking)
     assert walker.walker.walk.friction.friction == 0.8
     assert walker.walker.motors.limits.tolist() == controller.wbc.tasks["torque"].limits.tolist()
     period = source.partition("gait_trot_timing_period[1] = {")[2].split(",")[0]
@@ -316,7 +316,7 @@ def test_settings_that_the_export_would_lose_are_kept_or_rejected(tmp_path: Path
         command = controller.compute(state, measured_contacts=measured)
     controller.reset()
     assert command.mode is LocomotionMode.LANDING
-    exported = motion_parameters(make_embedded_walker(controller).walker.walk.tasks.com, 3).weight
+    exported = motion_parameters(make_embedded_walker(controller._walking).walker.walk.tasks.com, 3).weight
     assert exported.min() > 0.1  # a landing reduces the weight
 
 

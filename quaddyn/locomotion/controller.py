@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from ..compiler import silence_messages
 from ..deprecation import renamed_attributes, renamed_parameters, renamed_values
@@ -21,6 +21,7 @@ from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .arguments import validate_feet
 from .command import LocomotionCommand
+from .embedded.walker_batch import LocomotionBatch
 from .fall_recovery import FallRecovery
 from .flight_phase import FlightPhaseController
 from .foothold_map import Heights
@@ -35,9 +36,6 @@ from .righting import RightingPlan
 from .tick_period import reset_tick_period
 from .walker import TickStage
 from .walking import TickCode
-
-if TYPE_CHECKING:
-    from .embedded.walker_batch import LocomotionBatch
 
 
 @renamed_attributes(
@@ -281,9 +279,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             ArgumentError: `n` or `threads` is not a positive integer; or the controller has a terrain map, a payload
                 estimate, custom elements or coupled joints.
         """
-        from .embedded.walker_batch import LocomotionBatch
-
-        return LocomotionBatch(self, check_integer("n", n), min(max_threads(threads), n))
+        return LocomotionBatch(self._walking, check_integer("n", n), min(max_threads(threads), n))
 
     # -- one tick ------------------------------------------------------------------------------------------------
     @renamed_parameters(touching="measured_contacts")

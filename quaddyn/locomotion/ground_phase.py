@@ -310,6 +310,11 @@ class GroundPhaseController:
 
     # -- records -----------------------------------------------------------------------------------------------------
     @property
+    def quadruped(self) -> Quadruped:
+        """Components that all controllers of the robot share."""
+        return self._quadruped
+
+    @property
     def records(self) -> WalkerRecords:
         """The records of the controller, which change with the elements of the whole-body controller."""
         quad, records = self._quadruped, self._records

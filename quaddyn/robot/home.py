@@ -8,20 +8,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ArgumentError, ArgumentTypeError
-from ..urdf.tree import Array, Finding, Where
+from ..errors import ArgumentError, ArgumentTypeError, ModelError
+from ..urdf.meshes import MeshFinder
+from ..urdf.srdf import NamedPose, read_poses
+from ..urdf.tree import Array, Finding, Where, frozen
 from .algorithms import Algorithms
 from .bodies import CompositeBody, all_joint_indices, joint_indices
-from .configuration import independent_joints, joint_value
+from .configuration import independent_joints, joint_value, set_joint_value
 from .limbs import SIDES, Limb, forward_and_left, leg_forward_and_left
-from .robot import Foot, Leg
+from .robot import Foot, Leg, Robot
 from .stance import StanceProblem, check_knee_directions, knee_offset, mid_range_configuration
 
 if TYPE_CHECKING:
-    from ..urdf.mjcf_document import HomePose
+    pass
 
 #: Largest distance of a straight knee from the line from hip to foot, as a fraction of the leg length.
 STRAIGHT_TOLERANCE = 1e-6
+#: Name of the keyframe of an MJCF that becomes the home configuration.
+HOME_KEYFRAME = "home"
 #: Maximum distance of a joint of a keyframe from its limits [rad or m]; maximum difference of its foot heights [m].
 LIMIT_TOLERANCE, LEVEL_TOLERANCE = 1e-6, 0.01
 
@@ -147,7 +151,7 @@ def home_from_keyframe(
     bodies: Sequence[CompositeBody],
     root: str,
     feet: Mapping[str, Foot],
-    pose: HomePose,
+    pose: NamedPose,
     computed: Array,
     file: str,
     findings: list[Finding],
@@ -194,6 +198,54 @@ def home_from_keyframe(
     )
     findings.append(Finding("note", where, f"q_home is the keyframe 'home'{moved}", "pass q_home= for another one"))
     return q
+
+
+def find_srdf_poses(name: str, robot_name: str, finder: MeshFinder, findings: list[Finding]) -> dict[str, NamedPose]:
+    """Returns the named poses of the SRDF that belongs to a URDF.
+
+    It is ``NAME.srdf`` beside the URDF or in the folder ``srdf`` beside the folder of the URDF, where NAME is that of
+    the URDF file or of the robot.
+
+    Args:
+        name: name of the URDF file.
+        robot_name: name of the robot in it.
+        finder: finder of files of the URDF.
+        findings: findings, to which a damaged SRDF is added.
+    """
+    stems = dict.fromkeys((name.split(".")[0], robot_name))
+    for uri in [f"{folder}{stem}.srdf" for stem in stems for folder in ("", "../srdf/")]:
+        path, _, _ = finder.find(uri)
+        if path is None:
+            continue
+        try:
+            return read_poses(path)
+        except (ModelError, OSError) as error:
+            findings.append(
+                Finding("warning", Where(name, 0, "named poses"), f"they are not read: {error}", "correct it")
+            )
+    return {}
+
+
+def resolve_poses(robot: Robot, poses: Mapping[str, NamedPose]) -> dict[str, Array]:
+    """Returns the configuration (nq,) of each pose; joints that a pose does not name are as in ``q_home``.
+
+    Without a pose of the base the lowest foot is at z = 0.
+    """
+    joints, out = independent_joints(robot.bodies), {}
+    for name, pose in poses.items():
+        q = np.array(robot.q_home)
+        for joint, value in pose.joints.items():
+            if joint in robot.joint_names:
+                set_joint_value(q, robot.configuration_index(joint), joints[joint], value)
+        if robot.root == "free" and pose.position is not None and pose.orientation is not None:
+            q[:3], q[3:7] = pose.position, pin.Quaternion(pose.orientation).coeffs()
+        elif robot.root != "fixed" and robot.legs:
+            data = robot.model.createData()
+            robot.algorithms.framesForwardKinematics(robot.model, data, q)
+            heights = [data.oMf[robot.frame_id(n)].translation[2] - leg.foot.radius for n, leg in robot.legs.items()]
+            q[1 if robot.root == "planar" else 2] -= min(heights)
+        out[name] = frozen(q)
+    return out
 
 
 def requested_knee_directions(

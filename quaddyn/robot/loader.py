@@ -22,7 +22,16 @@ from .base_rotation import base_rotation_matrix, rotate_document
 from .bodies import CompositeBody, joint_indices, joints_in_loops, merge_fixed_links
 from .configuration import independent_joints
 from .coupling import coupling, remove_mimics, resolve_mimics
-from .home import compute_home, home_from_keyframe, make_legs, requested_knee_directions, validate_home
+from .home import (
+    HOME_KEYFRAME,
+    compute_home,
+    find_srdf_poses,
+    home_from_keyframe,
+    make_legs,
+    requested_knee_directions,
+    resolve_poses,
+    validate_home,
+)
 from .leg_recognition import parse_legs_argument, recognize_legs
 from .legs import find_guessed_feet, make_foot, select_limbs
 from .limbs import find_limbs, trunk_index
@@ -183,8 +192,10 @@ def load(
         q = validate_home(model, pinocchio, bodies, root, q_home, findings)
     else:
         q = compute_home(model, pinocchio, bodies, root, limbs, requested_directions, tree.file, findings, bool(ties))
-        if document.home is not None and base is None and not requested_directions:
-            q = home_from_keyframe(model, pinocchio, bodies, root, feet_found, document.home, q, tree.file, findings)
+        if HOME_KEYFRAME in document.poses and base is None and not requested_directions:
+            pose = document.poses[HOME_KEYFRAME]
+            q = home_from_keyframe(model, pinocchio, bodies, root, feet_found, pose, q, tree.file, findings)
+    poses = document.poses or find_srdf_poses(document.name, tree.name, meshes, findings)
     viscous, coulomb, rotors = independent_joint_losses(model, coupled)
     findings.sort(key=lambda f: f.where.line)
     lower, upper = _stack_position_limits(bodies, root)
@@ -216,6 +227,8 @@ def load(
         if bare:
             found = validation.validate_model(robot.model, tree.file, robot.coupling, robot.q_home)
             robot = replace(robot, report=replace(robot.report, check_results={**robot.report.check_results, **found}))
+    if base is None:
+        robot = replace(robot, poses=resolve_poses(robot, poses))
     if strict and (warnings := [each for each in robot.report.warnings if not each.cosmetic]):
         more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
         raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; strict=True rejects a robot with warnings{more}")

@@ -151,7 +151,7 @@ def open_loops_of(robot: Robot) -> Robot:
             damping[at] = friction[at] = 0.0
     return replace(
         robot, tree=tree, bodies=merge_fixed_links(tree), q_home=frozen(q), lower=lower, upper=upper,
-        damping=frozen(damping), friction=frozen(friction), armature=frozen(model.armature),
+        damping=frozen(damping), friction=frozen(friction), armature=frozen(model.armature), poses={},
     )  # fmt: skip
 
 
@@ -193,7 +193,7 @@ def _make_closed_robot(
         lower=lower, upper=upper,
         velocity_limits=frozen([tree.joints_by_name[name].limits.velocity for name in actuated]),
         effort_limits=frozen([tree.joints_by_name[name].limits.effort for name in actuated]),
-        damping=frozen(damping), friction=frozen(friction), armature=frozen(armature), report=report,
+        damping=frozen(damping), friction=frozen(friction), armature=frozen(armature), report=report, poses={},
     )  # fmt: skip
 
 

@@ -73,4 +73,4 @@ def with_payload(
             f"mass, position or diameter ({error})"
         ) from None
     provenance = {**loaded.report.provenance, f"{name}.payload": f"argument mass: {mass:g} kg"}
-    return replace(loaded, report=replace(loaded.report, provenance=provenance))
+    return replace(loaded, report=replace(loaded.report, provenance=provenance), poses=robot.poses)

@@ -116,6 +116,8 @@ class Robot:
         armature: (nv,) rotor inertia seen at the joint [kg m^2]; 0 on the root.
         legs: `Leg` by name.
         report: findings of the validation and the origin of every resolved value.
+        poses: (nq,) configurations by name: the group states of the SRDF that belongs to the file, or the keyframes of
+            an MJCF; joints that a pose does not name are as in `q_home`.
         source: the URDF document itself (text if it was given as text), for readers that share no code with this one.
         coupling: how dependent joints follow the independent ones: `MimicCoupling` for ``<mimic>``, `LoopCoupling` for
             closed loops, None if all joints are independent.
@@ -140,6 +142,7 @@ class Robot:
     legs: Mapping[str, Leg]
     report: ValidationReport
     source: bytes | str
+    poses: Mapping[str, Array] = field(default_factory=dict, repr=False)
     coupling: MimicCoupling | LoopCoupling | None = field(init=False, repr=False)
     algorithms: Algorithms = field(init=False, repr=False)
     _frame_ids: Mapping[str, int] = field(init=False, repr=False)
@@ -591,6 +594,7 @@ class Robot:
                 value.flags.writeable = False
         object.__setattr__(self, "legs", MappingProxyType(dict(self.legs)))
         object.__setattr__(self, "coupling", self._make_coupling())
+        object.__setattr__(self, "poses", MappingProxyType({name: frozen(q) for name, q in self.poses.items()}))
         object.__setattr__(self, "algorithms", algorithms(self.coupling))
         found: dict[pin.FrameType, dict[str, int]] = {}
         for i, frame in enumerate(self.model.frames):
@@ -616,7 +620,7 @@ class Robot:
 
     def __getstate__(self) -> dict[str, object]:
         state = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        state["legs"] = dict(self.legs)
+        state["legs"], state["poses"] = dict(self.legs), dict(self.poses)
         return state
 
     def __setstate__(self, state: dict[str, object]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import ArgumentError, QuaddynError
-from ..urdf.tree import LIMITS, Limits
+from ..urdf.tree import LIMITS, Array, Limits
 from .base_rotation import BASE_JOINT
 from .catalogue import CATALOGUE, find_entry
 from .inertial_update import LOSSES
@@ -48,6 +49,7 @@ def to_record(robot: Robot) -> dict[str, Any]:
         "repaired": any(a != b for a, b in zip(robot.model.inertias, plain.inertias, strict=True)),
         "actuated": list(robot.actuated),
         "q_home": robot.q_home.tolist(),
+        "poses": {name: q.tolist() for name, q in robot.poses.items()},
         "legs": {name: list(leg.joints) for name, leg in robot.legs.items()},
         "feet": {
             name: {"frame": leg.foot.frame, "radius": leg.foot.radius, "offset": leg.foot.offset.tolist()}
@@ -114,10 +116,27 @@ def from_record(
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArgumentError(f"robot: not a record that to_record returns ({type(error).__name__}: {error})") from None
+    poses = _poses_of(record)
     found = _find_in_catalogue(urdf) if source is None else source
     if source is not None:
         options["base"] = record.get("base")  # the text of the record is turned already
-    return load(urdf if found is None else found, feet=feet, packages=packages, allow_massless=True, **options)
+    robot = load(urdf if found is None else found, feet=feet, packages=packages, allow_massless=True, **options)
+    return replace(robot, poses={name: q for name, q in poses.items() if q.shape == robot.q_home.shape})
+
+
+def _poses_of(record: Mapping[str, Any]) -> dict[str, Array]:
+    """Returns the named poses of a record; earlier records have none.
+
+    Raises:
+        ArgumentError: they are not finite vectors by name.
+    """
+    try:
+        poses = {str(name): np.array(q, dtype=np.float64) for name, q in dict(record.get("poses", {})).items()}
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"robot: record['poses'] has no vectors of numbers by name ({error})") from None
+    if not all(np.isfinite(q).all() for q in poses.values()):
+        raise ArgumentError("robot: record['poses'] has numbers that are not finite")
+    return poses
 
 
 def _find_in_catalogue(urdf: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +14,14 @@ from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameEr
 from ..safe_files import read_regular_file
 from ..urdf.meshes import MeshFinder
 from ..urdf.mjcf import is_mjcf
+from ..urdf.srdf import NamedPose
 from ..urdf.tree import Finding
 from ..urdf.xml import MAX_BYTES
 from .catalogue import CATALOGUE, find_entry
 from .other_sources import expand_xacro, find_robot_description, is_xacro
 
 if TYPE_CHECKING:
-    from ..urdf.mjcf_document import HomePose
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Document:
         root: root that the catalog prescribes; None if it is detected.
         path: path of a file that may be xacro.
         findings: findings of the conversion from MJCF.
-        home: keyframe "home" of an MJCF.
+        poses: keyframes of an MJCF by name.
         converted: whether `data` was converted from MJCF.
     """
 
@@ -46,7 +47,7 @@ class Document:
     root: str | None = None
     path: Path | None = None
     findings: tuple[Finding, ...] = ()
-    home: HomePose | None = None
+    poses: Mapping[str, NamedPose] = field(default_factory=dict)
     converted: bool = False
 
 
@@ -75,7 +76,7 @@ def read_source(
 
         found = urdf_of_mjcf(document.data, document.name, MeshFinder(document.folder, document.packages))
         name = f"{document.name} as URDF"  # the lines in messages are those of what `quaddyn convert` writes
-        return replace(document, data=found.text, name=name, findings=found.findings, home=found.home, converted=True)
+        return replace(document, data=found.text, name=name, findings=found.findings, poses=found.poses, converted=True)
     if is_xacro(document.data, document.name if document.path else ""):
         finder = MeshFinder(document.folder, document.packages)
         data, folders = expand_xacro(document.path, document.name, finder, values)

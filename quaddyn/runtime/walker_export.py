@@ -359,7 +359,7 @@ def walker_c(controller: LocomotionController, *, name: str | None = None) -> So
         raise ArgumentTypeError(f"controller: expected a LocomotionController, got {type(controller).__name__}")
     robot, solver = controller.robot, controller.wbc.solver
     name = validate_c_name(name, f"{robot.name}_walker")
-    walker = make_embedded_walker(controller)
+    walker = make_embedded_walker(controller._walking)
     data, limits_data = StaticData("wbc_data_model", owner="m"), StaticData("gait")
     definition = data.define_value(walker)
     gaits = dict[str, Gait]()

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import ModelError
 from .meshes import MeshFinder
 from .mjcf import MeshFile, compile_mjcf, import_mujoco
+from .srdf import NamedPose
 from .tree import Array, Finding, Pose, Where
 
 #: Limit written for a joint without one; the URDF reader treats limits of this size as infinite.
@@ -30,23 +31,6 @@ GRAVITY, GRAVITY_TOLERANCE = (0.0, 0.0, -9.81), 1e-2
 MAX_LISTED_NAMES = 4
 #: Name that MuJoCo gives to a model without a name.
 DEFAULT_MODEL_NAME = "MuJoCo Model"
-#: Name of the keyframe that becomes the home configuration.
-HOME_KEYFRAME = "home"
-
-
-@dataclass(frozen=True, slots=True)
-class HomePose:
-    """Keyframe of an MJCF.
-
-    Attributes:
-        joints: joint positions by joint name [rad or m].
-        position: (3,) position of a floating base, world [m]; None without a floating base.
-        orientation: (3, 3) rotation matrix of a floating base; None without a floating base.
-    """
-
-    joints: Mapping[str, float]
-    position: Array | None
-    orientation: Array | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +40,12 @@ class UrdfDocument:
     Attributes:
         text: the URDF document.
         findings: warnings and notes about elements of the MJCF that were left out or changed.
-        home: keyframe with the name "home"; None if the MJCF has none.
+        poses: keyframes that have a name.
     """
 
     text: str
     findings: tuple[Finding, ...]
-    home: HomePose | None
+    poses: Mapping[str, NamedPose]
 
 
 def urdf_of_mjcf(data: bytes | str, name: str, finder: MeshFinder) -> UrdfDocument:
@@ -171,7 +155,7 @@ class _UrdfWriter:
         self.write_loops(root, robot_bodies)
         self.check_options()
         indent(root)
-        return UrdfDocument(tostring(root, encoding="unicode"), tuple(self.findings), self.read_home())
+        return UrdfDocument(tostring(root, encoding="unicode"), tuple(self.findings), self.read_poses())
 
     def find_robot_roots(self) -> set[int]:
         """Returns the children of the world body that are the robot: those with actuators, otherwise with joints."""
@@ -657,13 +641,18 @@ class _UrdfWriter:
                 "warning", f'<body name="{self.links[compensated[0]]}">', reason, "add the torque in the controller"
             )
 
-    def read_home(self) -> HomePose | None:
-        """Returns the keyframe "home"; None if there is none."""
+    def read_poses(self) -> dict[str, NamedPose]:
+        """Returns the keyframes that have a name; of several with one name the first."""
         m = self.model
-        keys = [k for k in range(m.nkey) if m.key(k).name == HOME_KEYFRAME]
-        if not keys:
-            return None
-        qpos = np.array(m.key_qpos[keys[0]])
+        poses: dict[str, NamedPose] = {}
+        for k in range(m.nkey):
+            if m.key(k).name:
+                poses.setdefault(m.key(k).name, self.read_pose(np.array(m.key_qpos[k])))
+        return poses
+
+    def read_pose(self, qpos: Array) -> NamedPose:
+        """Returns the pose of MuJoCo's positions `qpos`."""
+        m = self.model
         joints, position, orientation = {}, None, None
         for j, data in self.joints.items():
             start = int(m.jnt_qposadr[j])
@@ -674,7 +663,7 @@ class _UrdfWriter:
                 joints |= {name: 0.0 - angle for name, angle in zip(data.hinge_names, angles, strict=True)}
             else:
                 joints[data.name] = float(qpos[start])
-        return HomePose(joints, position, orientation)
+        return NamedPose(joints, position, orientation)
 
 
 def _is_one_of(value: object, *kinds: object) -> bool:

@@ -11,27 +11,30 @@ from ...dynamics.joint_placements import make_world_jacobian
 from ...errors import ArgumentError
 from ...urdf.tree import Array
 from ...wbc.embedded_data import make_embedded_controller
-from ..controller import LocomotionController
+from ..ground_phase import GroundPhaseController
+from ..modes import LocomotionMode
 from ..morphology import FEET
+from ..quadruped import Quadruped
 from ..walker import Walker
-from ..walking import WalkData, WalkTasks
+from ..walking import WalkTasks
 from .embedded_walker import EmbeddedWalker, WalkerOutput, reset_embedded_walker
 
 #: Fields of `WalkTasks` that are views of the parameters of the whole-body controller.
 TASK_BLOCKS = "com", "base", "fl", "fr", "rl", "rr"
 
 
-def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
-    """Returns a controller as records, before its first tick, with its gait, gains and nominal friction.
+def make_embedded_walker(walking: GroundPhaseController) -> EmbeddedWalker:
+    """Returns a locomotion controller as records, before its first tick, with its gait, gains and nominal friction.
 
     Args:
-        controller: controller without terrain map and payload estimate, with the standard tasks.
+        walking: part of the controller that has its records; without terrain map and payload estimate, with the
+            standard tasks.
 
     Raises:
         ArgumentError: the controller uses a feature that only Python has.
     """
-    quad, wbc, records = controller._quadruped, controller.wbc, controller._walking.records.walker
-    _require_exportable(controller, records.walk)
+    quad, wbc, records = walking.quadruped, walking.quadruped.wbc, walking.records.walker
+    _require_exportable(quad, records)
     quad.capability.velocity_limits.gait_limits(quad.gait)
     embedded = make_embedded_controller(wbc._structure, wbc.dt, wbc.ramp_time)
     parameters, solver, tasks = embedded.data.inputs.parameters, wbc.solver, records.walk.tasks
@@ -63,24 +66,24 @@ def make_embedded_walker(controller: LocomotionController) -> EmbeddedWalker:
     return walker
 
 
-def _require_exportable(controller: LocomotionController, data: WalkData) -> None:
+def _require_exportable(quad: Quadruped, records: Walker) -> None:
     """Validates that compiled code computes all of a controller's ticks.
 
     Args:
-        controller: the controller.
-        data: its records.
+        quad: components of the controller.
+        records: its records.
 
     Raises:
         ArgumentError: it does not; names what must change.
     """
-    quad = controller._quadruped
-    wbc = quad.wbc
+    wbc, data = quad.wbc, records.walk
+    is_jumping = quad.mode in (LocomotionMode.CROUCHING, LocomotionMode.JUMPING) or records.landing.is_jump
     wbc._structure.levels.validate_parameters()
     custom = [element.name for _, element in wbc.solver.tables.custom_elements]
     force_tasks = wbc.solver.tables.force_tasks
     contacts = [wbc.contacts[foot].contact for foot in FEET if foot in wbc.contacts]
     for is_invalid, reason in (
-        (controller._flight.jump_plan is not None, "a jump is in progress; export it before or after the jump"),
+        (is_jumping, "a jump is in progress; export it before or after the jump"),
         (
             any(wbc.contacts[foot].has_friction_override for foot in FEET if foot in wbc.contacts),
             "feet have friction coefficients of their own; set LocomotionController.friction instead",

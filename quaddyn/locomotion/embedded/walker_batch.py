@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from ...wbc.tick_data import TickOutcome
 from ..command import FALLEN, NO_GROUND
 from ..fall_detection import SIGN_TEXTS, FallSign
 from ..gait import Gait, find_gait
+from ..ground_phase import GroundPhaseController
 from ..modes import LocomotionMode, ModeCode
 from ..morphology import FEET
 from ..record_snapshot import address, find_layout, place_record
@@ -35,9 +36,6 @@ from .walker_lanes import (
     request_lanes,
     select_lane_gaits,
 )
-
-if TYPE_CHECKING:
-    from ..controller import LocomotionController
 
 #: Records begin at multiples of this in the memory of a lane [bytes].
 RECORD_ALIGNMENT = 64
@@ -108,7 +106,7 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
     on slopes.  Lanes do not interact.
 
     Args:
-        controller: controller from which the lanes are made.
+        walking: part of the controller from which the lanes are made that has its records.
         n: number of lanes.
         threads: number of threads.
 
@@ -122,19 +120,18 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
         ArgumentError: the controller uses a feature that lanes do not have, or no kernel is generated for the robot.
     """
 
-    def __init__(self, controller: LocomotionController, n: int, threads: int) -> None:
-        solver = controller.wbc.solver
+    def __init__(self, walking: GroundPhaseController, n: int, threads: int) -> None:
+        quad, solver = walking.quadruped, walking.quadruped.wbc.solver
         if not isinstance(solver.terms, TickTerms):
             raise ArgumentError(
-                f"batch: the closed loops of {controller.robot.name!r} have no closed-form solution, so that no kernel "
+                f"batch: the closed loops of {quad.robot.name!r} have no closed-form solution, so that no kernel "
                 "is generated for the robot"
             )
-        self.robot, self.dt, self.n, self.threads = controller.robot, controller.dt, n, threads
-        self._terms, self._velocity_limits = solver.terms, controller._quadruped.capability.velocity_limits
-        self._require_feasible = controller._quadruped.capability.require_feasible
-        self._nominal_friction = controller.friction
+        self.robot, self.dt, self.n, self.threads = quad.robot, quad.dt, n, threads
+        self._terms, self._capability = solver.terms, quad.capability
+        self._nominal_friction = quad.friction_model.nominal
         friction = np.array([settings.contact.friction for settings in solver.contacts], dtype=np.float64)
-        workspaces = [_make_workspace(controller, friction) for _ in range(threads)]
+        workspaces = [_make_workspace(walking, friction) for _ in range(threads)]
         self._work = workspaces[0]
         self._lanes = WalkerLanes(
             memory=np.tile(self._work.memory, (n, 1)),
@@ -269,8 +266,8 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
             ConcurrencyError: another thread uses this batch.
         """
         gait, rows, limits = find_gait(gait), check_mask(mask, self.n).astype(np.int8), allocate_gait_limits()
-        self._require_feasible(gait, self._nominal_friction)
-        self._velocity_limits.write_gait(limits, gait)
+        self._capability.require_feasible(gait, self._nominal_friction)
+        self._capability.velocity_limits.write_gait(limits, gait)
         with self._exclusive_call.acquire("set_gait"):
             select_lane_gaits(self._work, self._lanes, limits, rows)
 
@@ -297,9 +294,9 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
         )
 
 
-def _make_workspace(controller: LocomotionController, friction: Array) -> WalkerWorkspace:
+def _make_workspace(walking: GroundPhaseController, friction: Array) -> WalkerWorkspace:
     """Returns a workspace whose records, without those of whole-body control, lie in one block of memory."""
-    e = make_embedded_walker(controller)
+    e = make_embedded_walker(walking)
     records = list[Record]()
     _collect_records((e.walker._replace(terms=()), e.output), records)
     starts = np.cumsum([0, *(-(-record.block.nbytes // RECORD_ALIGNMENT) * RECORD_ALIGNMENT for record in records)])
