@@ -503,6 +503,18 @@ def test_example_robot_data_version_5_is_accepted() -> None:
     assert REQUIREMENT == "example-robot-data>=5,<7"
 
 
+def test_limit_of_minus_one_is_no_limit() -> None:
+    text = ARM.format(**PLAIN).replace('effort="10" velocity="5"', 'effort="-1" velocity="-1.0"')
+    robot = qd.load(text)
+    assert np.isinf(robot.effort_limits).all() and np.isinf(robot.velocity_limits).all()
+    assert {w.reason for w in robot.report.warnings} >= {
+        "effort=-1 is read as no limit",
+        "velocity=-1 is read as no limit",
+    }
+    with pytest.raises(qd.ModelError, match="must not be negative"):
+        qd.load(text.replace('"-1"', '"-1.5"'))
+
+
 # -- rounding -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("residue", [-5e-20, -1e-300, -3e-17])
 def test_negative_rounding_residues_are_read_as_zero(residue: float) -> None:

@@ -45,6 +45,8 @@ MAX_DEPTH = 128
 MAX_SHAPES = 20_000
 #: Magnitudes beyond which a limit means "none" (files write 1e9, 1e16 or 1.8e308 for it).
 NO_LIMIT = 1e6
+#: Velocity and effort limit that exporters write for "none".
+EXPORTED_NO_LIMIT = -1.0
 
 #: Red, green, blue and opacity.
 Color = tuple[float, float, float, float]
@@ -381,7 +383,7 @@ class _UrdfReader(ElementReader):
         )
 
     def read_limit(self, element: XmlElement, attribute: str) -> float:
-        """Returns a velocity or effort limit; inf if it is missing or at least `NO_LIMIT`."""
+        """Returns a velocity or effort limit; inf if it is missing, -1, or at least `NO_LIMIT`."""
         if attribute not in element.attrib:
             self.warn(
                 element,
@@ -390,6 +392,10 @@ class _UrdfReader(ElementReader):
             )
             return np.inf
         value = self.read_number(element, attribute, bound=np.finfo(float).max)
+        if value == EXPORTED_NO_LIMIT:
+            reason = f"{attribute}={value:g} is read as no limit"
+            self.warn(element, reason, "remove it, or pass limits=")
+            return np.inf
         value = self.check_nonnegative(element, attribute, value, "a limit must not be negative")
         return value if value < NO_LIMIT else np.inf
 
