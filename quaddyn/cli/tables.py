@@ -12,7 +12,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..robot import Robot
-from ..robot.report import Finding
 from .console import out, print_text
 from .verdict import Verdict
 
@@ -64,32 +63,15 @@ def print_summary(verdicts: list[Verdict]) -> None:
     out.print(table)
 
 
-#: Maximum number of further elements listed for findings with the same text.
-MAX_LISTED_ELEMENTS = 6
-
-
-def group_findings(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Groups findings with the same reason and advice, in order of their first occurrence."""
-    out: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in findings:
-        out.setdefault((finding.level, finding.reason, finding.advice), []).append(finding)
-    return list(out.values())
-
-
 def print_report(verdict: Verdict) -> None:
     """Prints the result of validation and cross-check of one robot."""
     robot = verdict.robot
     if robot is None:
         out.print(f"[bold red]rejected[/]: {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
         return
-    for group in group_findings(robot.report):
-        finding, others = group[0], group[1:]
+    for finding in robot.report:
         color = "yellow" if finding.level == "warning" else "dim"
         text = escape(str(finding).partition(": ")[2])
-        if others:
-            elements = ", ".join(f"{f.where.element or f.where.line}" for f in others[:MAX_LISTED_ELEMENTS])
-            more = f", ... ({len(others) - MAX_LISTED_ELEMENTS} more)" if len(others) > MAX_LISTED_ELEMENTS else ""
-            text += escape(f"; also for {elements}{more}")
         out.print(f"[{color}]{finding.level}[/]: {text}", highlight=False, soft_wrap=True)
     print_text(str(robot))
     for leg in robot.legs.values():

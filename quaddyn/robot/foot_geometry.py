@@ -273,10 +273,10 @@ def _end_spheres(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array,
         yield pose.translation + _end_sign(axis, away) * max(half, 0.0) * axis, shape.radius
     elif isinstance(shape, BoxShape):
         size = np.array(shape.size)
-        long, along = int(np.argmax(size)), int(np.argmax(np.abs(pose.rotation.T @ away)))
+        long, upright = int(np.argmax(size)), int(np.argmax(np.abs(pose.rotation.T @ away)))
         axis = pose.rotation[:, long]
-        if along != long:  # a plate across the end of a leg is a foot, which stands on the middle of its sole
-            yield pose.translation, 0.5 * float(size[along])
+        if upright != long:  # a plate across the end of a leg is a foot, which stands on the middle of its sole
+            yield pose.translation, 0.5 * float(size[upright])
             return
         radius = 0.5 * float(np.sort(size)[1])
         yield pose.translation + _end_sign(axis, away) * max(0.5 * size[long] - radius, 0.0) * axis, radius

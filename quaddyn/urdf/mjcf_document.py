@@ -653,7 +653,8 @@ class _UrdfWriter:
     def read_pose(self, qpos: Array) -> NamedPose:
         """Returns the pose of MuJoCo's positions `qpos`."""
         m = self.model
-        joints, position, orientation = {}, None, None
+        joints: dict[str, float] = {}
+        position, orientation = None, None
         for j, data in self.joints.items():
             start = int(m.jnt_qposadr[j])
             if m.jnt_type[j] == self.kinds.mjJNT_FREE:

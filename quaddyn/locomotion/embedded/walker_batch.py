@@ -297,18 +297,18 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
 def _make_workspace(walking: GroundPhaseController, friction: Array) -> WalkerWorkspace:
     """Returns a workspace whose records, without those of whole-body control, lie in one block of memory."""
     e = make_embedded_walker(walking)
-    records = list[Record]()
-    _collect_records((e.walker._replace(terms=()), e.output), records)
+    terms, records = e.walker.terms, list[Record]()
+    _collect_records((e.walker, e.output), records)
     starts = np.cumsum([0, *(-(-record.block.nbytes // RECORD_ALIGNMENT) * RECORD_ALIGNMENT for record in records)])
     memory, placed = np.zeros(starts[-1], dtype=np.uint8), dict[int, Record]()
     for record, start in zip(records, starts[:-1].tolist(), strict=True):
         block = memory[start : start + record.block.nbytes]
         block[:] = record.block
         placed[id(record)] = place_record(find_layout(record, address(record.block)), block)
-    walker, output = _replace_records((e.walker._replace(terms=()), e.output), placed)
+    walker, output = _replace_records((e.walker, e.output), placed)
     contacts = e.wbc.data.contacts
     return WalkerWorkspace(
-        walker=e._replace(walker=walker._replace(terms=e.walker.terms), output=output),
+        walker=e._replace(walker=walker._replace(terms=terms), output=output),
         memory=memory.view(np.int8),
         friction=LaneFriction(friction, contacts.cone.copy(), contacts.cone_row_count.copy(), friction.copy()),
     )
