@@ -362,10 +362,17 @@ def test_page_shows_robot_text_and_controls_on_a_phone_in_portrait(
     page.wait("!document.getElementById('loading') && document.querySelectorAll('#layers button').length >= 4")
     inside = (
         "[...document.querySelectorAll('#text, #menu, #menu button, #legend, #layers button, #player, #player > *,"
-        "#side, .plot')].filter(e => e.getClientRects().length).every(e => { const r = e.getBoundingClientRect();"
+        "#side, #selection > *, #options button, .plot')]"
+        ".filter(e => e.getClientRects().length).every(e => { const r = e.getBoundingClientRect();"
         "return r.left >= -0.5 && r.right <= innerWidth + 0.5 && r.width > 0; })"
     )
-    assert page.evaluate(inside), "nothing is cut off at the sides"
+    page.evaluate("quaddyn.inspector.select(1)")
+    for _ in range(2):
+        assert page.evaluate(inside), "nothing is cut off at the sides"
+        page.evaluate("document.getElementById('legend-toggle').click()")  # opens the legend, then closes it
+    text = "getComputedStyle(document.getElementById('text')).backgroundColor"
+    assert page.evaluate(f"Number({text}.match(/[0-9.]+/g)[3])") > 0.5, "arrows do not run through the text"
+    page.evaluate("quaddyn.inspector.select()")
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.evaluate("parseFloat(getComputedStyle(document.getElementById('text')).fontSize)") >= 12
     corners = (

@@ -20,6 +20,8 @@ KINDS = (".png", ".pdf", ".svg")
 LIMIT_IN_VIEW = 5.0
 #: Maximum number of torque panels by kind of joint; more kinds are drawn in one panel, in percent of their limits.
 MAX_PANELS = 4
+#: Number of characters that fit above a panel; a line and the spaces of an entry take those of 6 characters.
+LEGEND_CHARACTERS = 84
 _COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf")
 
 
@@ -157,9 +159,11 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
 
 
 def _legend(axes: Any) -> None:
-    """Adds a legend above the panel."""
+    """Adds a legend above the panel, which is not wider than the panel."""
+    longest = max(len(text) for text in axes.get_legend_handles_labels()[1])
+    columns = min(8, max(1, LEGEND_CHARACTERS // (longest + 6)))
     options = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
-    axes.legend(**options, ncols=8, fontsize="small", frameon=False)
+    axes.legend(**options, ncols=columns, fontsize="small", frameon=False)
 
 
 def _smooth(values: Array, times: Array, window: float = 0.1) -> Array:

@@ -118,7 +118,7 @@ class Server:
             ) from None
         self._socket.setblocking(False)
         address, self.port = self._socket.getsockname()
-        self._hosts = _LOOPBACK_NAMES
+        self._hosts: tuple[str, ...] = _LOOPBACK_NAMES
         # A foreign host name that resolves to this machine (DNS rebinding) gets 404.  Where every page needs a token,
         # all names are permitted, because other machines may use any.
         self._host_pattern = f"({'|'.join(map(re.escape, _LOOPBACK_NAMES))})"

@@ -24,7 +24,7 @@ class Inspector {
   add(bodies) {
     for (const body of bodies) {
       this.bodies.set(body.slot, {...body, overlays: null});
-      if (body.name === this.flags.get("select")?.[0]) this.select(body.slot);
+      if (!this.selected && body.name === this.flags.get("select")?.[0]) this.select(body.slot);
     }
     this.applyOptions();
   }

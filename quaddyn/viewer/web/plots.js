@@ -18,7 +18,7 @@ function formatTicks(ticks, distance) {
   const largest = Math.max(...ticks.map(Math.abs));
   if (digits < 7 && largest < 1e5) return ticks.map(tick => tick.toFixed(digits));
   const significant = Math.ceil(Math.log10(largest / distance)) + 1;
-  return ticks.map(tick => tick.toExponential(Math.min(Math.max(significant, 1), 12)));
+  return ticks.map(tick => tick && tick.toExponential(Math.min(Math.max(significant, 1), 12))).map(String);
 }
 
 // Returns the range of an axis: that of the data with a margin; rounding errors of a constant do not fill it.
