@@ -78,7 +78,11 @@ def test_demo_reports_requested_and_clamped_velocity(capsys: pytest.CaptureFixtu
     plain = json.loads(json.dumps(demo_json(report)))
     assert plain["requested_velocity"] == [9.0, 0.0, 0.0] and plain["limit_reason"] == report.limit_reason
     print_demo(report, cross_check(robot, samples=1, n_derivative_samples=False))
-    words = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 23 and max(map(len, lines)) <= 80, "one screen of 24 lines, with the robot"
+    assert lines[1].split(maxsplit=5)[:5] == ["forward,", "left", "[m/s],", "turn", "[rad/s]"]
+    assert "requested +9.000" in lines[1] and "commanded" in lines[2] and "measured" in lines[3]
+    words = " ".join(" ".join(lines).split())
     assert "requested" in words and "+9.000" in words and f"limited by {report.limit_reason}" in words
 
 
