@@ -7,7 +7,7 @@ import math
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from quaddyn import campaigns
 from quaddyn.campaigns import Failure, Progress, Store, run
 from quaddyn.campaigns.executors import tls
 from quaddyn.campaigns.plain_values import decode, decode_record, encode, encode_record
-from quaddyn.errors import ArgumentError, ArgumentTypeError, CampaignError, StoreError
+from quaddyn.errors import ArgumentError, ArgumentTypeError, CampaignError, StoreError, UnknownNameError
 
 
 @dataclass(frozen=True)
@@ -244,3 +244,26 @@ def test_tls_security_uses_the_given_files() -> None:
         made = tls(*files)
         assert made.require_encryption is True
         assert (made.tls_ca_file, made.tls_client_cert, made.tls_client_key) == tuple(f and str(f) for f in files)
+
+
+@dataclass(frozen=True)
+class CheckedThrows(Throws):
+    """Throws with checked options."""
+
+    colors: tuple[str, ...] = campaigns.campaign_option(("red",), among=("red", "blue"))
+    speeds: tuple[float, ...] = campaigns.campaign_option((1.0,), "speeds [m/s]", expected="positive numbers")
+    hands: int = campaigns.count_option(2, "number of hands")
+
+
+def test_options_of_campaigns_are_checked() -> None:
+    assert CheckedThrows(colors=("blue", "red"), speeds=()).hands == 2
+    assert {f.name: f.metadata["help"] for f in fields(CheckedThrows)[-3:]} == {
+        "colors": "one or more of red, blue", "speeds": "speeds [m/s]", "hands": "number of hands",
+    }  # fmt: skip
+    with pytest.raises(UnknownNameError, match="unknown color 'bleu'; did you mean 'blue'"):
+        CheckedThrows(colors=("red", "bleu"))
+    for speed in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ArgumentError, match=r"speeds: expected positive numbers, got \(1.0, "):
+            CheckedThrows(speeds=(1.0, speed))
+    with pytest.raises(ArgumentError, match="hands: expected at least 1, got 0"):
+        CheckedThrows(hands=0)

@@ -71,6 +71,18 @@ def test_old_names_of_a_module_give_the_new_objects():
     del sys.modules["some_module"]
 
 
+def test_old_modules_give_the_objects_of_the_new_ones():
+    """The stores and programs of earlier versions name these modules."""
+    from quaddyn.campaigns import obstacles, walking_campaigns
+
+    with pytest.warns(DeprecationWarning, match=r"campaigns.obstacles.ObstacleCampaign is now quaddyn") as caught:
+        assert obstacles.ObstacleCampaign is walking_campaigns.ObstacleCampaign
+    assert caught[0].filename == __file__
+    assert importlib.import_module("quaddyn.control.impedance").__doc__.startswith("Deprecated")
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = obstacles.nothing
+
+
 @renamed_fields(slow="speed")
 @dataclass(frozen=True, slots=True)
 class Limits:

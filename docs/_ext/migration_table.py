@@ -47,6 +47,18 @@ JSON_KEYS = {
     "quaddyn campaign show --json": {"poison": "killed_workers"},
 }
 
+#: Names without an alias, which are removed, and what to use instead.
+REMOVED = {
+    "quaddyn.reference.closed_form": "`tests/reference_algorithms.py`, `closed_form_inverse_dynamics`",
+    "quaddyn.reference.coriolis.coriolis_christoffel, mass_rate": "`tests/reference_algorithms.py`",
+    "quaddyn.reference.loop_reader": "`quaddyn.reference.reader`",
+    "quaddyn.reference.mass.mass_by_rnea": "`tests/reference_algorithms.py`",
+    "quaddyn.reference.model.plane_axes": "`quaddyn.reference.algebra.rotation_to`",
+    "quaddyn.reference.rnea.gravity": "`nle` at zero velocity, or `Reference.gravity`",
+    "quaddyn.reference.rnea.rnea(trick=, gravity=)": "`tests/reference_algorithms.py`, `closed_form_inverse_dynamics`",
+    "quaddyn.reference.worked": "`tests/reference_algorithms.py`, `two_body_torque`",
+}
+
 
 def import_all() -> None:
     """Imports every module of the package, since each declares its old names when it is imported."""
@@ -124,7 +136,8 @@ def text() -> str:
         "| command | old key | new key |\n|---|---|---|\n"
     )
     out += "".join(f"| `{command}` | `{a}` | `{b}` |\n" for command, keys in JSON_KEYS.items() for a, b in keys.items())
-    return out
+    out += "\n## Removed\n\nNames without an alias.\n\n| old | instead |\n|---|---|\n"
+    return out + "".join(f"| `{name}` | {instead} |\n" for name, instead in REMOVED.items())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Contacts: their kinematics and force constraints, contact solvers, and compliant ground."""
 
-from ..deprecation import renamed_names
+from ..deprecation import renamed_modules, renamed_names
 from .compliant_plane import CompliantPlane, foot_forces
 from .contact import Contact, contact_axes
 from .contact_events import ContactEvent, ContactEvents
@@ -32,6 +32,7 @@ __all__ = [
     "support_polygon",
 ]
 
+renamed_modules(__name__, {"foot_point": "contact_kinematics", "force_distribution": "inverse_dynamics"})
 __getattr__ = renamed_names(
     __name__,
     {
