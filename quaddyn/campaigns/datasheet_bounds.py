@@ -25,7 +25,7 @@ from .walking_campaigns import (
     FrictionDrop,
     ObstacleCourse,
     starts_as_trot,
-)  # fmt: skip
+)
 from .worker import case_rng, load_cached_robot
 
 #: Gaits whose speed is measured.

@@ -25,7 +25,7 @@ from .disturbances import (
     TROT_PERIOD,
     Disturbance,
     run_time,
-)  # fmt: skip
+)
 from .trial import ALL_PLANTS, PLANTS, Trial
 from .trial_campaign import (
     DEFAULT_COMMAND_SPEED,
@@ -35,7 +35,7 @@ from .trial_campaign import (
     draw_velocity,
     error_option,
     robot_option,
-)  # fmt: skip
+)
 from .trial_runner import COMMAND_START_TIME
 from .trial_setup import FIELD_LENGTH, LEVEL_LENGTH, N_STAIR_STEPS, check_options
 from .worker import case_rng, load_cached_robot

@@ -17,7 +17,7 @@ from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .locomotion_demo import frame_number
 from .motion import MAX_ACCELERATION_FRACTION, gravity_magnitude
-from .report import DemoCheck, DemoReport, cpu_name, round_trip_error, torque_ranges
+from .report import DemoCheck, DemoReport, round_trip_error, torque_ranges
 from .time_series import DemoTimeSeries
 
 if TYPE_CHECKING:
