@@ -165,6 +165,8 @@ def test_torques_stay_within_the_motor_torque_speed_limits(kind: str) -> None:
         assert command.ok and found["kept"] < 1e-6, command.explain()
         broken += found["free"] > 1e-3
         held += "motor of " in command.explain()
+        [rows], B = command.details.problem.levels[0], np.transpose([motors.to_motors(q, e) for e in np.eye(leg.nu)])
+        np.testing.assert_allclose(np.diff(rows.weights * np.linalg.norm(B, axis=1)), 0.0, atol=1e-9)  # joint torques
     assert broken > 10 and held > 10
 
 
