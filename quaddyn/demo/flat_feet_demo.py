@@ -11,6 +11,7 @@ import numpy as np
 from ..contact import Contact, ContactSet, flat_foot_stance
 from ..dynamics import Dynamics
 from ..errors import ArgumentError
+from ..operating_system import cpu_name
 from ..robot import Robot
 from ..simulation import Simulation
 from ..urdf.tree import Array
