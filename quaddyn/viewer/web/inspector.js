@@ -102,11 +102,14 @@ class Inspector {
     this.stage.pane.setPointerCapture(event.pointerId);
     const direction = camera.getWorldDirection(new THREE.Vector3());
     const plane = new THREE.Plane().setFromNormalAndCoplanarPoint(direction, hit.point);
-    const material = new THREE.LineBasicMaterial({color: MARK_COLOR, depthTest: false});
-    const line = new THREE.Line(new THREE.BufferGeometry(), material);
-    Object.assign(line, {renderOrder: 3, frustumCulled: false});
-    this.stage.root.add(line);
-    this.pull = {slot: hit.slot, point: slot.outer.worldToLocal(hit.point.clone()), plane, line};
+    const arrow = new THREE.ArrowHelper(new THREE.Vector3(0, 0, 1), new THREE.Vector3(), 1, MARK_COLOR);
+    for (const part of [arrow.line, arrow.cone]) {
+      part.material.depthTest = false;
+      part.renderOrder = 3;
+    }
+    arrow.visible = false;
+    this.stage.root.add(arrow);
+    this.pull = {slot: hit.slot, point: slot.outer.worldToLocal(hit.point.clone()), plane, arrow};
     this.drag(event);
   }
 
@@ -123,16 +126,22 @@ class Inspector {
 
   drawPull() {
     if (!this.pull?.target) return;
-    const {outer} = this.stage.slots[this.pull.slot];
+    const {slot, point, target, arrow} = this.pull, {outer} = this.stage.slots[slot];
     outer.updateMatrix();
-    this.pull.line.geometry.setFromPoints([this.pull.point.clone().applyMatrix4(outer.matrix), this.pull.target]);
+    arrow.position.copy(point).applyMatrix4(outer.matrix);
+    const direction = target.clone().sub(arrow.position), length = direction.length(), head = 0.04 * this.stage.size;
+    arrow.visible = length > head;
+    if (arrow.visible) {
+      arrow.setDirection(direction.normalize());
+      arrow.setLength(length, head, 0.6 * head);
+    }
     this.stage.viewer.set_dirty();
   }
 
   stopPulling() {
     if (!this.pull) return;
     this.stage.viewer.controls.enabled = true;
-    this.stage.root.remove(this.pull.line);
+    this.stage.root.remove(this.pull.arrow);
     this.pull = null;
     this.drive.pull(null);
     this.stage.viewer.set_dirty();
