@@ -81,11 +81,15 @@ class Inspector {
   }
 
   // -- selection -------------------------------------------------------------------------------------------------
-  pick(event) {  // returns slot and point of the first link below the pointer
+  aim(event) {  // sets the ray through the pointer
     const {camera, renderer} = this.stage.viewer, bounds = renderer.domElement.getBoundingClientRect();
     const x = (event.clientX - bounds.left) / bounds.width, y = (event.clientY - bounds.top) / bounds.height;
     camera.updateMatrixWorld();
     this.raycaster.setFromCamera(new MeshCat.THREE.Vector2(2 * x - 1, 1 - 2 * y), camera);
+  }
+
+  pick(event) {  // returns slot and point of the first link below the pointer
+    this.aim(event);
     const meshes = [...this.bodies.keys()].map(slot => this.stage.slots[slot].inner).filter(inner => inner.visible)
       .flatMap(inner => inner.children.filter(child => child.visible));
     const hit = this.raycaster.intersectObjects(meshes)[0];
@@ -115,7 +119,7 @@ class Inspector {
 
   drag(event) {
     if (!this.pull) return;
-    this.pick(event);  // sets the ray
+    this.aim(event);
     const target = this.raycaster.ray.intersectPlane(this.pull.plane, new MeshCat.THREE.Vector3());
     if (!target) return;
     this.pull.target = this.stage.root.worldToLocal(target);
