@@ -203,6 +203,16 @@ def test_control_period_is_subtracted_from_the_actuator_delay(leg: qd.Robot, dat
     np.testing.assert_array_equal(found.actuators(leg, delay=0.0).delay, 0.0)
 
 
+def test_backlash_is_fitted_where_the_torque_is_large(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    """At weak torques, which occur most of the time here, the teeth are between the flanks."""
+    weak = np.arange(N)[:, None] % 10 < 7
+    torque = np.where(weak, 0.1, 1.0) * data["joint_torque"]
+    play = np.where(weak, 0.1, 0.5) * PLAY * np.sign(torque)
+    measured = {"motor_torque": torque, "joint_torque": torque, "backlash_offset": play}
+    rest = measured | {"commanded": np.roll(torque, -LATE, axis=0)}
+    np.testing.assert_allclose(fit_actuators(leg, dt=DT, **data | rest).backlash, PLAY, rtol=0.05)
+
+
 def test_noise_is_not_identified_as_backlash(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     play = 1e-3 * np.random.default_rng(3).standard_normal((N, 2))
     found = fit_actuators(leg, dt=DT, **data | {"backlash_offset": play})

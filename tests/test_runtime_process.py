@@ -248,6 +248,14 @@ def test_time_lost_by_a_late_period_is_not_caught_up(
     assert memory.status[StatusEntry.LATE] == 1.0
 
 
+def test_reading_arrives_at_the_first_period_after_the_latency_of_the_link(go2: qd.Robot, memory: SharedMemory) -> None:
+    link = LinkQuality(latency=0.5 * DT)
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, link_quality=link)
+    for k in range(3):
+        server.tick()
+        assert SharedMemoryInterface(go2, memory.path).read().time == pytest.approx(k * DT)
+
+
 def test_duplicated_packets_do_not_reset_the_watchdog(go2: qd.Robot, memory: SharedMemory) -> None:
     quality = LinkQuality(latency=DT, jitter=6.0 * DT, duplication=0.99)
     server = RobotServer(
