@@ -54,6 +54,11 @@ PORTABLE = {
 }
 
 
+#: Target of kernels for GPUs: PTX that the driver compiles for the GPU, of the first with this compute capability or a
+#: later one.
+GPU = Machine("nvptx64-nvidia-cuda", "sm_75", "+ptx70", 0)
+
+
 @dataclass(frozen=True, slots=True)
 class TargetOptions:
     """Options of the environment variable ``QUADDYN_TARGET``: for which processor to compile, and how.
@@ -240,6 +245,27 @@ def compile_ir(ir: str, machine: Machine, *, optimize: bool) -> bytes:
             builder = binding.create_pass_builder(target, options)
             builder.getModulePassManager().run(module, builder)
         return bytes(target.emit_object(module))
+
+
+def generate_ptx(ir: str) -> bytes:
+    """Compiles an IR module to PTX, text that the driver of a GPU compiles.
+
+    Args:
+        ir: the module as text.
+
+    Raises:
+        UnsupportedMachineError: this version of LLVM was built without code generation for GPUs.
+    """
+    binding = llvm()
+    with lock:
+        try:
+            target = target_machine(GPU, jit=False)
+        except RuntimeError as error:
+            raise UnsupportedMachineError(f"llvmlite cannot generate code for GPUs: {error}") from None
+        module = binding.parse_assembly(ir)
+        module.triple, module.data_layout = GPU.triple, str(target.target_data)
+        module.verify()
+        return str(target.emit_assembly(module)).encode()
 
 
 def check_machine_code(target: str) -> None:

@@ -34,6 +34,8 @@ def compile(
     friction: bool = False,
     frames: Sequence[str] = (),
     forces: Sequence[str] = (),
+    device: str = "cpu",
+    layout: str = "rows",
 ) -> Kernels | PinocchioKernels:
     """Compiles operations of a robot, as `quaddyn.kernels.compile`; falls back on Pinocchio.
 
@@ -48,22 +50,25 @@ def compile(
         friction: whether the operations include joint friction.
         frames: names of the frames of "frame_jacobian" and "frame_drift".
         forces: names of the frames at which external forces act.
+        device: "cpu", "cuda" (the first GPU) or "cuda:N"; arguments and results are then in the memory of the GPU.
+        layout: memory layout of batches on a GPU: "rows", (N, n), or "columns", (n, N).
 
     Raises:
         UnknownNameError: an operation that cannot be compiled, or a frame that does not exist.
         ArgumentError: a bad option.
         UnsupportedMachineError: machine code cannot be made, and Pinocchio offers no substitute ("base_regressor",
-            run-time parameters, joint friction).
+            run-time parameters, joint friction, a GPU).
+        CudaError: there is no driver or GPU that can be used.
     """
     operations = (
         tuple(operations) if isinstance(operations, Iterable) and not isinstance(operations, str) else operations
     )
     options: dict[str, Any] = {"parameters": parameters, "friction": friction, "frames": frames, "forces": forces}
     try:
-        return kernels.compile(robot, operations, dtype=dtype, **options)
+        return kernels.compile(robot, operations, dtype=dtype, device=device, layout=layout, **options)
     except UnsupportedMachineError as error:
         _, names, _, kind, chosen = check_options(robot, operations, dtype, parameters, friction, frames, forces)
-        if parameters == "runtime" or friction or "base_regressor" in names:
+        if device != "cpu" or parameters == "runtime" or friction or "base_regressor" in names:
             raise
         if str(error) not in _warned_reasons:
             _warned_reasons.add(str(error))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..cuda.driver import parse_device
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_sequence
@@ -15,6 +16,7 @@ from ..robot.robot import Robot
 from .c_source import CSource, c_source
 from .kernels import Kernels
 from .operations import OPERATIONS, KernelOptions, trace_operation
+from .ptx_module import LAYOUTS
 
 
 @renamed_parameters(what="operations")
@@ -27,6 +29,8 @@ def compile(
     friction: bool = False,
     frames: Sequence[str] = (),
     forces: Sequence[str] = (),
+    device: str = "cpu",
+    layout: str = "rows",
 ) -> Kernels:
     """Compiles operations of a robot.
 
@@ -44,6 +48,9 @@ def compile(
         frames: names for "frame_jacobian" and "frame_drift" ("local_world_aligned"); by default the robot's feet.
         forces: frames at which external forces act: "rnea" and "aba" then take ``fext``, by name as in `Dynamics` or
             stacked, (6 k,) force [N] and torque [N m] in world axes in this order.
+        device: "cpu", or a GPU with NVIDIA's driver: "cuda" (the first) or "cuda:N".  Operations then take arrays in
+            the memory of the GPU; see `quaddyn.kernels.cuda_kernels.CudaOperation`.
+        layout: memory layout of batches on a GPU: "rows", (N, n), or "columns", (n, N).
 
     Returns:
         The compiled operations.
@@ -52,8 +59,13 @@ def compile(
         UnknownNameError: an operation that cannot be compiled, or a frame that does not exist.
         ArgumentError: an option out of range.
         UnsupportedMachineError: machine code cannot be made or run here.
+        CudaError: there is no driver or GPU that can be used.
     """
-    return Kernels(*check_options(robot, operations, dtype, parameters, friction, frames, forces))
+    on_gpu = parse_device(device) is not None
+    if layout not in LAYOUTS or (layout == "columns" and not on_gpu):
+        allowed = " or ".join(map(repr, LAYOUTS)) if on_gpu else "'rows' for device='cpu'"
+        raise ArgumentError(f"layout={layout!r}: expected {allowed}")
+    return Kernels(*check_options(robot, operations, dtype, parameters, friction, frames, forces), device, layout)
 
 
 @renamed_parameters(what="operation")

@@ -104,7 +104,37 @@ def load_or_compile(
         UnsupportedMachineError: machine code cannot be made or run here.
     """
     here = machine.kernel_machine()
-    key = kernel_cache_key(robot, element, what, here)
+    target = native_kernel.vector_target(here, element)
+    interface, code = load_or_generate(
+        robot,
+        element,
+        what,
+        here,
+        trace,
+        lambda program: machine.compile_ir(write(program, target), here, optimize=False),
+    )
+    return interface, native_kernel.link_kernel(code, here, len(interface.inputs) + len(interface.outputs))
+
+
+def load_or_generate(
+    robot: Robot,
+    element: str,
+    what: Sequence[object],
+    processor: machine.Machine,
+    trace: Callable[[], Program],
+    generate: Callable[[Program], bytes],
+) -> tuple[KernelSignature, bytes]:
+    """Returns the code of a program: loaded from the cache, or traced, generated and stored there.
+
+    Args:
+        robot: the robot of the program.
+        element: "double" or "float".
+        what: name of the program, and all options that it depends on.
+        processor: processor of the code.
+        trace: returns the program.
+        generate: returns its code.
+    """
+    key = kernel_cache_key(robot, element, what, processor)
     cached = object_cache.load_object(key)
     if cached is not None:
         head, code = _split_kernel_file(cached)
@@ -112,11 +142,11 @@ def load_or_compile(
     else:
         program = trace()
         interface = KernelSignature(program.inputs, program.outputs, program.units, program.angles, program.operations)
-        code = machine.compile_ir(write(program, native_kernel.vector_target(here, element)), here, optimize=False)
+        code = generate(program)
         text = {"robot": robot.name, "what": program.name, "interface": asdict(interface)}
         encoded = json.dumps(text).encode()
         object_cache.store_object(key, len(encoded).to_bytes(8, "little") + encoded + code)
-    return interface, native_kernel.link_kernel(code, here, len(interface.inputs) + len(interface.outputs))
+    return interface, code
 
 
 def _split_kernel_file(content: bytes) -> tuple[dict[str, Any], bytes]:

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cuda.driver import parse_device
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import spatial_vector
 from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import native_kernel
+from .call_arguments import BROADCAST_ARGUMENTS, arguments_by_name
 from .kernel_cache import KernelSignature, load_or_compile
 from .llvm_module import batch_module
 from .llvm_writer import MAX_ANGLE, NORMALIZABLE_TOLERANCE, UNIT_NORM_TOLERANCE
@@ -27,8 +29,6 @@ from .parameters import parameter_names, standard_to_base_map
 from .program import OperationCounts
 
 Floats = NDArray[Any]
-#: Arguments for which a batch accepts one value that holds for all of its states.
-BROADCAST_ARGUMENTS = ("fext", "parameters")
 #: Minimum number of states of a batch per thread; smaller parts cost more in overhead than they save.
 MIN_ROWS_PER_THREAD = 64
 
@@ -90,24 +90,11 @@ class Operation:
         self, arguments: Sequence[object], named: Mapping[str, object]
     ) -> tuple[list[Floats], int | None]:
         """Returns the validated input arrays in order, and the number of rows; None for one state."""
-        names = [name for name, _ in self.signature.inputs]
-        if len(arguments) > len(names):
-            raise ArgumentTypeError(f"{self.name}: takes {', '.join(names)}, got {len(arguments)} arguments")
-        given: dict[str, object] = dict(zip(names, arguments, strict=False))
-        for key, value in named.items():
-            if key not in names or key in given:
-                raise ArgumentTypeError(
-                    f"{self.name}: got an unknown or repeated argument {key!r}; it takes {', '.join(names)}, each once"
-                )
-            given[key] = value
+        given = arguments_by_name(self.name, self.signature, arguments, named, self.defaults)
         arrays: list[Floats] = []
         rows, first = -1, ""
         for name, size in self.signature.inputs:
-            if name not in given and name not in self.defaults:
-                raise ArgumentTypeError(f"{self.name}: argument {name!r} is missing; it takes {', '.join(names)}")
-            x = given.get(name, self.defaults.get(name))
-            if x is None and name == "fext":  # as in `Dynamics`
-                x = self.defaults[name]
+            x = given[name]
             if name == "fext" and isinstance(x, Mapping):
                 x = self._stack_forces(x)
             if type(x) is not np.ndarray or x.dtype.kind != "f" or x.dtype.itemsize not in (4, 8):
@@ -322,9 +309,13 @@ class Kernels:
         options: whether mass properties are run-time parameters, whether friction counts, frames of external forces.
         dtype: float64 or float32.
         frames: names of the frames of "frame_jacobian" and "frame_drift".
+        device: "cpu", "cuda" or "cuda:N"; operations for a GPU are `CudaOperation`.
+        layout: "rows" for batches (N, n), or "columns" for batches (n, N) on a GPU.
 
     Attributes:
         robot: the robot.
+        device: "cpu", "cuda" or "cuda:N".
+        layout: "rows" or "columns".
         names: names of the compiled operations.
         frames: frames for which operations on a frame were compiled.
         operations: operation counts of the code, by name.
@@ -341,9 +332,11 @@ class Kernels:
         options: KernelOptions,
         dtype: np.dtype[Any],
         frames: Sequence[str] = (),
+        device: str = "cpu",
+        layout: str = "rows",
     ) -> None:
         self.robot, self.names, self.options, self.dtype = robot, tuple(operations), options, dtype
-        self.frames = tuple(frames)
+        self.frames, self.device, self.layout = tuple(frames), device, layout
         self.parameter_names: tuple[str, ...] = ()
         self.parameter_map: Array = np.zeros((0, 13 * len(robot.bodies)))
         if options.runtime:
@@ -366,6 +359,22 @@ class Kernels:
 
     def _compile_operation(self, name: str, frame: str | None) -> tuple[Callable[..., Any], OperationCounts]:
         """Returns an operation and its counts."""
+        index = parse_device(self.device)
+        if index is not None:
+            from .cuda_kernels import build_cuda_operation
+
+            operation = build_cuda_operation(
+                self.robot,
+                name,
+                self.options,
+                self.dtype,
+                self.layout,
+                index,
+                self.parameters,
+                frame=frame,
+                pack=DERIVATIVES.get(name),
+            )
+            return operation, operation.signature.operations
         kernel = build_kernel(self.robot, name, self.options, self.dtype, frame)
         if self.options.runtime:
             kernel.defaults["parameters"] = self.parameters
@@ -378,10 +387,19 @@ class Kernels:
         raise AttributeError(f"Kernels has no attribute {name!r}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Kernels, (self.robot, self.names, self.options, self.dtype, self.frames)
+        return Kernels, (
+            self.robot,
+            self.names,
+            self.options,
+            self.dtype,
+            self.frames,
+            self.device,
+            self.layout,
+        )
 
     def __repr__(self) -> str:
-        return f"Kernels({self.robot.name!r}, {', '.join(self.names)}, {self.dtype})"
+        where = "" if self.device == "cpu" else f", {self.device}, {self.layout}"
+        return f"Kernels({self.robot.name!r}, {', '.join(self.names)}, {self.dtype}{where})"
 
 
 class FrameOperation:

@@ -47,11 +47,15 @@ class ProgramBodyWriter:
         name: name of the function.
         target: vector unit.
         lanes: number of states processed at once.
+        max_operations: maximum number of operations in one function; by default `MAX_OPERATIONS_PER_FUNCTION`.
     """
 
-    def __init__(self, program: Program, name: str, target: Target, lanes: int) -> None:
+    def __init__(
+        self, program: Program, name: str, target: Target, lanes: int, *, max_operations: int | None = None
+    ) -> None:
         self.program, self.name, self.element, self.lanes = program, name, target.element, lanes
         self.n_registers = target.registers - RESERVED_REGISTERS if lanes > 1 else len(program.order)
+        max_operations = max_operations or MAX_OPERATIONS_PER_FUNCTION
         self.input_pointers = [f"%in{k}" for k in range(len(program.inputs))]
         self.output_pointers = [f"%out{k}" for k in range(len(program.outputs))]
         self.input_rows: list[tuple[int, int, str]] = []  # first index, size, pointer
@@ -70,20 +74,27 @@ class ProgramBodyWriter:
                 self.sin_cos_pairs.setdefault((graph.left[i] >> 1, graph.value[i]), {})[graph.op[i]] = i
         #: Whether a value that is not finite may fail to reach the results, so that inputs must be checked.
         self.checks_all_inputs = any(graph.op[i] in (DIV, SIGN) for i in work)
-        count = (
-            1 if len(work) <= MAX_OPERATIONS_PER_FUNCTION else math.ceil(2 * len(work) / MAX_OPERATIONS_PER_FUNCTION)
-        )
+        count = 1 if len(work) <= max_operations else math.ceil(2 * len(work) / max_operations)
         bounds = [len(work) * k // count for k in range(count + 1)]
         self.parts = [work[a:b] for a, b in itertools.pairwise(bounds)]
         self.part_of_node = {i: k for k, part in enumerate(self.parts) for i in part}
         self.slots: dict[int, int] = {}
         self.stores_at_end = lanes == 1  # whether results are stored after all computations
+        self.packs_angles = lanes == 1  # whether the sines of several angles are computed in one vector
         self._begin_part(0)
         self.windows = self._windows()
 
+    def _make_writer(self) -> VectorWriter:
+        """Returns the writer of a function body."""
+        return VectorWriter(self.element, self.lanes)
+
+    def _make_allocator(self) -> RegisterAllocator:
+        """Returns the register allocator of a function body."""
+        return RegisterAllocator(self.w, self.n_registers)
+
     def _begin_part(self, part: int) -> None:
-        self.part, self.w = part, VectorWriter(self.element, self.lanes)
-        self.values = RegisterAllocator(self.w, self.n_registers)
+        self.part, self.w = part, self._make_writer()
+        self.values = self._make_allocator()
         self.sums: list[str] = []
         self.squares = ""
         self.norms: dict[tuple[int, ...], str] = {}
@@ -178,19 +189,34 @@ class ProgramBodyWriter:
 
     def _function(self, part: int, name: str, parameters: str) -> str:
         self._begin_part(part)
-        w, values, events = self.w, self.values, self._write_order(part)
+        w, values = self.w, self.values
         cut = len(self.parts[part]) > MAX_SINGLE_BLOCK_SIZE
         if cut:
             w.line("%never = icmp eq ptr %in0, null")
         for i, slot in self.slots.items():
             if self.part_of_node[i] < part:
-                values.in_memory[i] = f"%work{slot}"
+                values.in_memory[i] = f"ptr %work{slot}"
                 w.line(f"%work{slot} = getelementptr {w.type}, ptr %work, i64 {slot}")
+        bad = self._write_events(part, cut)
+        w.line(f"%bad = zext i1 {bad} to i64")
+        w.line("ret i64 %bad")
+        cold = ["cold:", "  ret i64 1"] if cut else []
+        head = f"define internal i64 @{name}({parameters}) {ATTRIBUTES} {{"
+        return "\n".join([head, *values.allocation(), *w.lines, *cold, "}"])
+
+    def _write_events(self, part: int, cut: bool) -> str:
+        """Writes the operations and stores of a part and returns whether the data are invalid.
+
+        Args:
+            part: index of the part.
+            cut: whether to divide it into basic blocks; then ``%never`` and the block ``cold`` must exist.
+        """
+        w, values, events = self.w, self.values, self._write_order(part)
         reads = [self._operand_nodes(e) if isinstance(e, int) else self._stored_nodes(e) for e in events]
         for time in range(len(events) - 1, -1, -1):
             for j in reads[time]:
                 values.next_reads.setdefault(j, []).append(time)
-        if w.lanes == 1:
+        if self.packs_angles:
             self.write_sin_cos_vectors()
         for time, event in enumerate(events):
             for j in reads[time]:
@@ -210,12 +236,7 @@ class ProgramBodyWriter:
             for k in range(first, first + size):
                 if k not in self.checked_inputs:
                     self._load_inputs(k, keep=())
-        bad = self.write_invalid_flag()
-        w.line(f"%bad = zext i1 {bad} to i64")
-        w.line("ret i64 %bad")
-        cold = ["cold:", "  ret i64 1"] if cut else []
-        head = f"define internal i64 @{name}({parameters}) {ATTRIBUTES} {{"
-        return "\n".join([head, *values.allocation(), *w.lines, *cold, "}"])
+        return self.write_invalid_flag()
 
     # -- values --------------------------------------------------------------------------------------------------
     def _stored_nodes(self, window: Window) -> list[int]:
@@ -263,7 +284,7 @@ class ProgramBodyWriter:
         """Defines value i as x, and stores it in the workspace if other parts read it."""
         if i in self.slots:
             at = self.w.new(f"getelementptr {self.w.type}, ptr %work, i64 {self.slots[i]}")
-            self.values.store(i, x, at)
+            self.values.store(i, x, f"ptr {at}")
         if self.values.is_read_again(i):
             self.values.define(i, x, keep)
 

@@ -22,16 +22,19 @@ class RegisterAllocator:
 
     Attributes:
         in_register: names of values in registers, by value.
-        in_memory: addresses of values in memory, by value.
+        in_memory: addresses of values in memory with their type, such as "ptr %far0", by value.
         next_reads: times at which each value is read, the next one last.
     """
+
+    #: Type of the addresses of spilled values.
+    spill_pointer = "ptr"
 
     def __init__(self, w: VectorWriter, n_registers: int) -> None:
         self.w, self.n_registers = w, n_registers
         self.in_register: dict[int, str] = {}
         self.in_memory: dict[int, str] = {}
         self.next_reads: dict[int, list[int]] = {}
-        self._free: list[str] = []  # spill slots that can be reused
+        self._free: list[str] = []  # addresses of spill slots that can be reused
         self._n_spill_slots = 0
 
     def __contains__(self, i: int) -> bool:
@@ -49,7 +52,7 @@ class RegisterAllocator:
     def fetch(self, i: int, keep: Collection[int]) -> None:
         """Loads a value from memory into a register without spilling the values in `keep`."""
         if i not in self.in_register:
-            x = self.w.new(f"load {self.w.type}, ptr {self.in_memory[i]}, align {self._align}")
+            x = self.w.new(f"load {self.w.type}, {self.in_memory[i]}, align {self._align}")
             self.define(i, x, keep)
 
     def define(self, i: int, x: str, keep: Collection[int]) -> None:
@@ -67,8 +70,8 @@ class RegisterAllocator:
             del self.in_register[j]
 
     def store(self, i: int, x: str, at: str) -> None:
-        """Stores value i, which is x, at an address."""
-        self.w.line(f"store {self.w.type} {x}, ptr {at}, align {self._align}")
+        """Stores value i, which is x, at an address with its type."""
+        self.w.line(f"store {self.w.type} {x}, {at}, align {self._align}")
         self.in_memory[i] = at
 
     def release(self, i: int) -> None:
@@ -76,7 +79,7 @@ class RegisterAllocator:
         if not self.is_read_again(i):
             self.in_register.pop(i, None)
             at = self.in_memory.pop(i, "")
-            if at.startswith("%far"):
+            if at.startswith(f"{self.spill_pointer} %far"):
                 self._free.append(at)
 
     def allocation(self) -> list[str]:
@@ -85,13 +88,17 @@ class RegisterAllocator:
             return []
         slots = range(self._n_spill_slots)
         return [
-            f"  %far = alloca [{self._n_spill_slots} x {self.w.type}], align 64",
-            *(f"  %far{k} = getelementptr {self.w.type}, ptr %far, i64 {k}" for k in slots),
+            *self._allocate(f"[{self._n_spill_slots} x {self.w.type}]"),
+            *(f"  %far{k} = getelementptr {self.w.type}, {self.spill_pointer} %far, i64 {k}" for k in slots),
         ]
+
+    def _allocate(self, array: str) -> list[str]:
+        """Returns the instructions that allocate an array on the stack, ``%far``."""
+        return [f"  %far = alloca {array}, align 64"]
 
     def _spill_slot(self) -> str:
         if not self._free:
-            self._free.append(f"%far{self._n_spill_slots}")
+            self._free.append(f"{self.spill_pointer} %far{self._n_spill_slots}")
             self._n_spill_slots += 1
         return self._free.pop()
 
