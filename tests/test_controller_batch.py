@@ -247,6 +247,50 @@ def test_friction_of_each_lane_equals_that_of_single_controllers() -> None:
     assert (twins.batch.friction == rows).all()
 
 
+def test_gains_of_each_lane_equal_those_of_single_controllers() -> None:
+    robot, n = load("go2"), 4
+    twins = Twins(robot, n, WholeBodyController, threads=2, seed=6)
+    rng, com, posture = np.random.default_rng(0), twins.batch.gains["com"], twins.batch.gains["posture"]
+    stiffness, weight = rng.uniform(5.0, 200.0, (n, 3)), rng.uniform(0.1, 2.0, (n, robot.nu))
+    mask, damping = np.array([False, True, True, False]), np.linspace(2.0, 9.0, 3)
+    com.set(stiffness=stiffness)
+    com.set(damping=damping, mask=mask)
+    posture.set(weight=weight, damping=3.0)
+    for i, controller in enumerate(twins.alone):
+        controller.tasks["com"].stiffness = stiffness[i]
+        if mask[i]:
+            controller.tasks["com"].damping = damping
+        controller.tasks["posture"].weight, controller.tasks["posture"].damping = weight[i], 3.0
+        assert com.stiffness[i].tobytes() == controller.tasks["com"].stiffness.tobytes()
+        assert com.damping[i].tobytes() == controller.tasks["com"].damping.tobytes()
+    assert posture.weight.tobytes() == weight.tobytes() and (posture.damping == 3.0).all()
+    twins.run(30)
+    assert list(twins.batch.gains) == [
+        name for name, task in twins.alone[0].tasks.items() if hasattr(task, "stiffness")
+    ]
+
+
+def test_gains_are_validated_before_any_is_set() -> None:
+    batch = WholeBodyController(load("go2")).batch(3)
+    com, before = batch.gains["com"], batch.gains["com"].stiffness.copy()
+    stiffness = np.full((3, 3), 50.0)
+    stiffness[1, 2] = np.nan
+    for options, error, text in (
+        ({"stiffness": stiffness}, ArgumentError, "com.stiffness: .*in lane 1"),
+        ({"stiffness": 1.0, "damping": -1.0}, ArgumentError, "com.damping: .*not negative"),
+        ({"weight": np.ones((3, 4))}, ArgumentError, r"com.weight: expected shape \(3, 3\)"),
+        ({"weight": "heavy"}, ArgumentTypeError, "com.weight: expected numbers"),
+        ({"stiffness": 1.0, "mask": [1, 0, 1]}, ArgumentTypeError, "mask: expected bools"),
+    ):
+        with pytest.raises(error, match=text):
+            com.set(**options)
+        assert (com.stiffness == before).all()
+    com.set(stiffness=stiffness, mask=np.array([True, False, True]))  # the row that is not valid is not used
+    assert (com.stiffness[[0, 2]] == 50.0).all() and (com.stiffness[1] == before[1]).all()
+    with pytest.raises(UnknownNameError, match="motion task"):
+        batch.gains["forces"]
+
+
 def test_neighbours_of_invalid_lanes_are_unaffected() -> None:
     robot, n = load("solo12"), 8
     one, other = (short_ramps(robot).batch(n, threads=threads) for threads in (1, 3))

@@ -4,6 +4,7 @@
 __compilation_unit__ = "whole-body control"
 
 from ..deprecation import renamed_names
+from .batch_gains import MotionGains
 from .batch_references import ForceReferences, MotionReferences
 from .certificate import LevelReport, Status
 from .command import Command
@@ -82,6 +83,7 @@ __all__ = [
     "LinearConstraint",
     "Loss",
     "MomentumTask",
+    "MotionGains",
     "MotionReferences",
     "MotorLimits",
     "NormalForce",

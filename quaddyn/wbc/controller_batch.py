@@ -16,6 +16,7 @@ from ..lane_blocks import LaneBlocks, check_lane_rows, check_mask, count_bytes, 
 from ..robot.arguments import Numbers
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, frozen
+from .batch_gains import MotionGains
 from .batch_references import ForceReferences, MotionReferences
 from .controller_lanes import (
     ControllerLanes,
@@ -93,11 +94,11 @@ class _Workspace:
         self.friction = LaneFriction(friction, contacts.cone.copy(), contacts.cone_row_count.copy(), friction.copy())
 
 
-class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "contacts", "references")):
+class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "contacts", "references", "gains")):
     """Batch of n controllers, each like the `WholeBodyController` that made it; created by `WholeBodyController.batch`.
 
-    A controller of a batch is a *lane*.  All lanes have the same robot, elements, contacts, gains and limits, and may
-    differ in references and friction.  Lanes do not interact.  Each lane equals a single `WholeBodyController` bit for
+    A controller of a batch is a *lane*.  All lanes have the same robot, elements, contacts and limits, and may differ
+    in references, gains and friction.  Lanes do not interact.  Each lane equals a single `WholeBodyController` bit for
     bit, for any number of lanes and threads.
 
     A state that a single `Dynamics.update` would reject, such as one with NaN, gives its lane an outcome other than
@@ -117,6 +118,7 @@ class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "c
         threads: number of threads.
         contacts: names of all contacts, in the order of `BatchCommand.forces`.
         references: references of the tasks by name: `MotionReferences`, and `ForceReferences` of force tasks.
+        gains: `MotionGains` of the motion tasks by name.
 
     Raises:
         ArgumentError: the controller has custom elements, or no kernel is generated for the robot.
@@ -150,14 +152,17 @@ class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "c
         self._lanes_of_block = [ControllerLanes._make(x[rows] for x in self._lanes) for rows in self._blocks.rows]
         self._default_request = self._request_mask(structure.default_contacts)
         self._exclusive_call = ExclusiveCall("batch")
-        references = dict[str, MotionReferences | ForceReferences]()
+        references, gains = dict[str, MotionReferences | ForceReferences](), dict[str, MotionGains]()
         for i, e in enumerate(e for level in structure.levels.elements for e in level):
             if isinstance(e, Task):
                 references[e.name] = MotionReferences(e, i, self._lanes, first, self._exclusive_call)
+                start = int(first.data.model.elements.first_parameter[i])
+                gains[e.name] = MotionGains(e, self._lanes.parameters[:, start:], self._exclusive_call)
             elif isinstance(e, ForceTask):
                 rows = self._lanes.force_references[:, first.data.model.elements.first[i]]
                 references[e.name] = ForceReferences(e, self._sizes, rows, self._exclusive_call)
         self.references: Mapping[str, Any] = NamedItems("task", references)
+        self.gains: Mapping[str, MotionGains] = NamedItems("motion task", gains)
 
     # -- state -----------------------------------------------------------------------------------------------
     @property
@@ -231,7 +236,7 @@ class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "c
     def reset(self, mask: Any = None) -> None:
         """Clears contacts, references and the last torques of lanes, as `WholeBodyController.reset`.
 
-        The next tick of these lanes is a first one.  Friction is unchanged.
+        The next tick of these lanes is a first one.  Friction and gains are unchanged.
 
         Args:
             mask: (n,) bools, which lanes are reset; None: all.
