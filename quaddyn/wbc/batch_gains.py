@@ -20,7 +20,8 @@ class MotionGains(StrictAttributes, fixed=("name", "labels")):
 
     Args:
         task: the task.
-        parameters: (n, parameters) parameters of all lanes, from the first one of the task on.
+        parameters: (n, k) parameters of all lanes from the first one of the task on: stiffness [1/s^2], damping [1/s]
+            and dimensionless weights.
         exclusive_call: lock of the batch.
 
     Attributes:
