@@ -31,6 +31,7 @@ import quaddyn as qd
 from quaddyn.compiler.machine import generate_ptx
 from quaddyn.cuda import CudaArray, CudaError, dlpack, driver, to_device
 from quaddyn.errors import ArgumentError, ArgumentTypeError
+from quaddyn.kernels.gradients import DifferentiableOperation
 from quaddyn.kernels.operations import OPERATIONS, KernelOptions, trace_operation
 from quaddyn.kernels.ptx_module import LAYOUTS, ptx_module
 
@@ -193,6 +194,24 @@ def test_single_states_and_views_of_scratch_arrays() -> None:
     assert parts.dtau_dq.shape == (robot.nv, robot.nv)
     again = pickle.loads(pickle.dumps(fast))
     assert (again.device, again.layout) == ("cuda:1", "columns") and "cuda:1, columns" in repr(again)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), others_slow([(r, o) for r in ("loop", "go2") for o in ("rnea", "aba")], [("loop", "aba")])
+)
+def test_gradients_equal_those_of_the_cpu(name: str, what: str) -> None:
+    robot, n = ROBOTS[name](), 33
+    operation = DifferentiableOperation(robot, what, KernelOptions(runtime=True, normalized=True), None, 1)
+    given = states(robot, n)
+    parameters = np.tile(qd.compile(robot, what, parameters="runtime").parameters, (n, 1))
+    arguments = [*(given[key] for key in OPERATIONS[what].arguments), parameters]
+    weights, value = np.random.default_rng(0).normal(size=(n, robot.nv)), operation.value(arguments)
+    assert np.array_equal(operation.on_gpu("value", value.dtype, 0)(*map(to_device, arguments)).to_numpy(), value)
+    rest = [value, weights] if operation.uses_result else [weights]
+    want = operation.gradient(arguments, *rest)
+    got = operation.on_gpu("gradient", value.dtype, 0)(*map(to_device, [*arguments, *rest]))
+    for x, y in zip(want, got, strict=True):
+        assert np.array_equal(x, y.to_numpy())
 
 
 # -- launches, streams and memory ----------------------------------------------------------------------------------

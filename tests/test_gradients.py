@@ -346,6 +346,35 @@ def test_pytorch_functions_work_in_batches_and_without_copies(torch: Any) -> Non
 
 
 @pytest.mark.slow
+def test_pytorch_passes_tensors_to_kernels_on_a_gpu(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tensors of this test are on the CPU and say that they are on a GPU; a kernel of the CPU takes their rows."""
+    from quaddyn.torch import TorchDynamics
+
+    def on_gpu(operation: DifferentiableOperation, part: str, dtype: np.dtype[Any], index: Any) -> Any:
+        kernel = operation._build(part, dtype)
+
+        def run(*tensors: Any) -> Any:
+            assert all(x.ndim == 2 and x.stride(1) == 1 for x in tensors)
+            found = kernel(*(x.numpy() for x in tensors))
+            return tuple(map(torch.from_numpy, found)) if part == "gradient" else torch.from_numpy(found)
+
+        run.signature = kernel.signature  # type: ignore[attr-defined]
+        return run
+
+    def call() -> list[Any]:
+        q, v, tau = (torch.tensor(x, requires_grad=True) for x in draw(load("continuous")))
+        a = TorchDynamics(load("continuous")).aba(q.expand(2, *q.shape), v.T.contiguous().T, tau[0])
+        M = TorchDynamics(load("continuous")).crba(q)
+        return [a, M, *torch.autograd.grad((a**2).sum() + M.sum(), (q, v, tau))]
+
+    want = call()
+    monkeypatch.setattr(DifferentiableOperation, "on_gpu", on_gpu)
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    for x, y in zip(want, call(), strict=True):
+        assert torch.equal(x, y)
+
+
+@pytest.mark.slow
 def test_pytorch_errors_name_the_argument(torch: Any) -> None:
     from quaddyn.torch import TorchDynamics
 
@@ -358,7 +387,7 @@ def test_pytorch_errors_name_the_argument(torch: Any) -> None:
         dyn.rnea(q, v.float(), a)
     with pytest.raises(ArgumentTypeError, match=r"q: expected the dtype float64 or float32, got torch.int64"):
         dyn.rnea(q.long(), v, a)
-    with pytest.raises(qd.ArgumentError, match=r"v: expected a tensor on the CPU, got one on meta"):
+    with pytest.raises(qd.ArgumentError, match=r"v: expected a tensor on cpu as q, got one on meta"):
         dyn.rnea(q, v.to("meta"), a)
     v.requires_grad_()
     (gradient,) = torch.autograd.grad(dyn.rnea(q, v, a).sum(), v, create_graph=True)

@@ -18,7 +18,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .call_arguments import BROADCAST_ARGUMENTS, arguments_by_name
 from .kernel_cache import KernelSignature, load_or_generate
-from .operations import KernelOptions, trace_operation
+from .program import Program
 from .ptx_module import KERNEL_NAME, THREADS_PER_BLOCK, ptx_module
 
 #: Maximum number of blocks of a launch, hence 68 billion states.
@@ -225,64 +225,43 @@ def stream_handle(stream: object) -> int:
     return int(stream)
 
 
-def generate_kernel(
-    robot: Robot, name: str, options: KernelOptions, dtype: np.dtype[Any], layout: str, frame: str | None = None
-) -> tuple[KernelSignature, bytes]:
-    """Returns an operation as PTX, generated or loaded from the cache; neither a driver nor a GPU is needed.
-
-    Args:
-        robot: a loaded robot.
-        name: name of the operation.
-        options: see `Kernels`.
-        dtype: float64 or float32.
-        layout: "rows" or "columns".
-        frame: name of the frame of an operation on a frame, else None.
-
-    Raises:
-        UnsupportedMachineError: llvmlite cannot generate code for GPUs.
-    """
-    element = "double" if dtype == np.float64 else "float"
-    return load_or_generate(
-        robot,
-        element,
-        ("cuda", layout, name, options, frame),
-        machine.GPU,
-        lambda: trace_operation(name, robot, options, frame),
-        lambda program: machine.generate_ptx(ptx_module(program, element, layout)),
-    )
-
-
 def build_cuda_operation(
     robot: Robot,
-    name: str,
-    options: KernelOptions,
+    what: Sequence[object],
+    trace: Callable[[], Program],
     dtype: np.dtype[Any],
     layout: str,
     index: int,
-    parameters: Array,
     *,
-    frame: str | None = None,
+    defaults: Mapping[str, Array] | None = None,
     pack: Callable[..., Any] | None = None,
 ) -> CudaOperation:
-    """Returns an operation on a GPU.
+    """Returns a program on a GPU; its PTX is generated or loaded from the cache.
 
     Args:
         robot: a loaded robot.
-        name: name of the operation.
-        options: see `Kernels`.
+        what: name of the program, and all options that it depends on.
+        trace: returns the program.
         dtype: float64 or float32.
         layout: "rows" or "columns".
         index: number of the GPU.
-        parameters: run-time parameters of the robot.
-        frame: name of the frame of an operation on a frame, else None.
+        defaults: values (k,) of optional arguments by name, in SI units; those that the program does not have are
+            ignored.
         pack: function of several results.
 
     Raises:
         CudaError: there is no driver or GPU that can be used.
+        UnsupportedMachineError: llvmlite cannot generate code for GPUs.
     """
-    gpu = device(index)
-    signature, ptx = generate_kernel(robot, name, options, dtype, layout, frame)
-    values = {"fext": np.zeros(6 * len(options.forces)), "parameters": parameters}
-    defaults = {key: values[key] for key, _ in signature.inputs if key in values}
+    gpu, element = device(index), "double" if dtype == np.float64 else "float"
+    signature, ptx = load_or_generate(
+        robot,
+        element,
+        ("cuda", layout, *what),
+        machine.GPU,
+        trace,
+        lambda program: machine.generate_ptx(ptx_module(program, element, layout)),
+    )
+    values = {key: x for key, x in (defaults or {}).items() if key in dict(signature.inputs)}
     kernel = LoadedKernel(gpu, ptx, KERNEL_NAME)
-    return CudaOperation(name, robot.name, signature, kernel, dtype, layout, defaults, pack)
+    return CudaOperation(str(what[0]), robot.name, signature, kernel, dtype, layout, values, pack)

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..robot.robot import Robot
+from .cuda_kernels import CudaOperation, build_cuda_operation
 from .derivatives import pull_back
 from .graph import Vector
 from .kernel_cache import load_or_compile
@@ -33,6 +34,7 @@ from .operations import (
     operation_arguments,
     solve_by_mass_matrix,
     start_trace,
+    trace_operation,
 )
 from .program import Program
 
@@ -124,6 +126,7 @@ class DifferentiableOperation:
         self.uses_result = name in USES_RESULT
         self._lock = threading.Lock()
         self._kernels: dict[tuple[str, np.dtype[Any]], Kernel] = {}
+        self._gpu_kernels: dict[tuple[str, np.dtype[Any], int], CudaOperation] = {}
 
     def batch_shape(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """Returns the leading axes of the result for these shapes of the arguments.
@@ -150,6 +153,31 @@ class DifferentiableOperation:
             if (part, dtype) not in self._kernels:
                 self._kernels[part, dtype] = build(self.robot, self.name, self.options, dtype, self.frame)
             return self._kernels[part, dtype]
+
+    def on_gpu(self, part: str, dtype: np.dtype[Any], index: int) -> CudaOperation:
+        """Returns the kernel on a GPU, for batches (N, n).
+
+        Args:
+            part: "value", or "gradient" with the arguments of `gradient` and a tuple of results.
+            dtype: float64 or float32.
+            index: number of the GPU.
+
+        Raises:
+            CudaError: there is no driver or GPU that can be used.
+        """
+        trace = {"value": trace_operation, "gradient": trace_gradient}[part]
+        with self._lock:
+            if (part, dtype, index) not in self._gpu_kernels:
+                self._gpu_kernels[part, dtype, index] = build_cuda_operation(
+                    self.robot,
+                    (self.name, part, self.options, self.frame),
+                    lambda: trace(self.name, self.robot, self.options, self.frame),
+                    dtype,
+                    "rows",
+                    index,
+                    pack=(lambda *results: results) if part == "gradient" else None,
+                )
+            return self._gpu_kernels[part, dtype, index]
 
     def value(self, arguments: Sequence[Floats]) -> Floats:
         """Computes the results.

@@ -365,13 +365,12 @@ class Kernels:
 
             operation = build_cuda_operation(
                 self.robot,
-                name,
-                self.options,
+                (name, self.options, frame),
+                lambda: trace_operation(name, self.robot, self.options, frame),
                 self.dtype,
                 self.layout,
                 index,
-                self.parameters,
-                frame=frame,
+                defaults={"fext": np.zeros(6 * len(self.options.forces)), "parameters": self.parameters},
                 pack=DERIVATIVES.get(name),
             )
             return operation, operation.signature.operations

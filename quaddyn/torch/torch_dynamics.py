@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..extras import import_extra
@@ -26,9 +29,10 @@ def _import_torch() -> Any:
 class TorchDynamics(DifferentiableDynamics[Any]):
     """Dynamics of one robot on tensors of PyTorch: ``TorchDynamics(robot).rnea(q, v, a)``.
 
-    Tensors are on the CPU and have the dtype float64 or float32.  Kernels read contiguous tensors in place.  The
-    operations work with `torch.autograd`, `torch.func.grad`, `torch.func.vmap` and `torch.func.jacrev`; a second
-    derivative raises an error.  See `DifferentiableDynamics` for the operations and the gradient by q.
+    Tensors have the dtype float64 or float32.  All are on the CPU, or on one NVIDIA GPU, where states with invalid
+    arguments have NaN in results and gradients.  Kernels read contiguous tensors in place.  The operations work with
+    `torch.autograd`, `torch.func.grad`, `torch.func.vmap` and `torch.func.jacrev`; a second derivative raises an error.
+    See `DifferentiableDynamics` for the operations and the gradient by q.
 
     Args:
         robot: a loaded robot with at least one degree of freedom.
@@ -64,12 +68,14 @@ class TorchDynamics(DifferentiableDynamics[Any]):
                 continue
             if not isinstance(x, torch.Tensor):
                 raise ArgumentTypeError(f"{name}: expected a torch.Tensor, got {type(x).__name__}")
-            if x.device.type != "cpu":
-                raise ArgumentError(f"{name}: expected a tensor on the CPU, got one on {x.device}; pass {name}.cpu()")
+            if x.device.type not in ("cpu", "cuda") or x.device != first.device:
+                expected = "the CPU or a CUDA device" if x is first else f"{first.device} as {arguments[0][0]}"
+                raise ArgumentError(f"{name}: expected a tensor on {expected}, got one on {x.device}; move it")
             if x.dtype not in (torch.float64, torch.float32) or x.dtype != first.dtype:
                 expected = "float64 or float32" if x is first else f"{first.dtype} as for {arguments[0][0]}"
                 raise ArgumentTypeError(f"{name}: expected the dtype {expected}, got {x.dtype}")
-        tensors = [torch.tensor(default, dtype=first.dtype) if x is None else x for _, x, default in arguments]
+        kind = {"dtype": first.dtype, "device": first.device}
+        tensors = [torch.tensor(default, **kind) if x is None else x for _, x, default in arguments]
         lead = operation.batch_shape([tuple(x.shape) for x in tensors])
         expanded = [x.expand(*lead, x.shape[-1]) for x in tensors]
         return _functions()[0].apply(operation, *expanded)
@@ -86,6 +92,8 @@ def _functions() -> tuple[Any, Any]:
 
         @staticmethod
         def forward(operation: DifferentiableOperation, *arguments: Any) -> Any:
+            if arguments[0].is_cuda:
+                return _run_on_gpu(operation, "value", arguments)[0]
             return torch.from_numpy(operation.value([x.detach().numpy() for x in arguments]))
 
         @staticmethod
@@ -106,6 +114,8 @@ def _functions() -> tuple[Any, Any]:
 
         @staticmethod
         def forward(operation: DifferentiableOperation, *tensors: Any) -> tuple[Any, ...]:
+            if tensors[0].is_cuda:
+                return _run_on_gpu(operation, "gradient", tensors)
             arrays, n = [x.detach().numpy() for x in tensors], len(operation.arguments)
             return tuple(map(torch.from_numpy, operation.gradient(arrays[:n], *arrays[n:])))
 
@@ -126,6 +136,17 @@ def _functions() -> tuple[Any, Any]:
             return parts, (0,) * len(parts)
 
     return Value, Gradient
+
+
+def _run_on_gpu(operation: DifferentiableOperation, part: str, tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns the results of a kernel on the GPU of tensors with equal leading axes, computed on the current stream."""
+    lead, dtype = tensors[0].shape[:-1], np.dtype(str(tensors[0].dtype).removeprefix("torch."))
+    kernel, n = operation.on_gpu(part, dtype, tensors[0].device.index), math.prod(lead)
+    rows = [x.detach().reshape(n, math.prod(x.shape[len(lead) :])) for x in tensors]
+    results = kernel(*[x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous() for x in rows])
+    shapes = [shape for _, shape in kernel.signature.outputs]
+    parts = results if part == "gradient" else (results,)
+    return tuple(x.reshape(*lead, *shape) for x, shape in zip(parts, shapes, strict=True))
 
 
 def _batch_first(size: int, axes: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:
