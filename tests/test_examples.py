@@ -47,10 +47,11 @@ SHOWN: dict[str, Callable[[Any], bool]] = {
         and not found["fault"]
         and found["fault of NaN"].startswith("command not a number")
     ),
+    "ppo": lambda found: found["policy"] < 0.6 * found["standing"],
     "two_plants": lambda way: way["Simulation"] > 0.005 and abs(way["Simulation"] / way["MujocoPlant"] - 1.0) < 0.1,
 }
 #: Examples that are long, or need packages of the nightly tests.
-NIGHTLY = "mppi", "onnx_policy"
+NIGHTLY = "mppi", "onnx_policy", "ppo"
 
 
 def module(name: str) -> ModuleType:
