@@ -181,6 +181,8 @@ def test_commands_are_clamped_exactly_at_limits(go2: qd.Robot, trot: Trot) -> No
     wild = MotorCommand(np.full(12, -1e300), np.full(12, 1e290), np.zeros(12), np.full(12, 1e10), np.zeros(12))
     given = Safety(go2, dt=DT).filter_command(m, wild).command
     assert (np.abs(given.compute_torque(m.position, m.velocity)) <= effort).all()
+    wild = MotorCommand.from_targets(*np.outer([1e301, -1e301, 1e301, 1e301], np.ones(12)))  # inf - inf
+    assert not Safety(go2, dt=DT).filter_command(m, wild).command.tau.any()
 
     at_stop = replace(m, position=np.where(np.arange(12) == CALF, go2.upper_position_limits[CALF], m.position))
     safety = Safety(go2, dt=DT)

@@ -60,7 +60,8 @@ def limit_command(limits: LimitArrays, reading: SensorArrays, command: CommandAr
             error = wrap_angle(error)
         pd_torque = kp * error + kd * (command.velocity[i] - v)
         requested = command.tau[i] + pd_torque
-        torque = min(max(requested, -max_torque), max_torque)
+        # Of NaN, as the sum of infinite torques is, min and max depend on the compiler.
+        torque = min(max(requested, -max_torque), max_torque) if math.isfinite(requested) else 0.0
         if torque != requested:
             memory.clamp_counts.torque += 1
         if abs(torque - memory.commanded_torque[i]) > limits.max_torque_step[i]:
