@@ -228,6 +228,14 @@ def test_home_stance_is_on_the_named_knee_branch(name):
         assert angle_distance(leg.inverse(p, knee=other).q, leg.q_home).max() > 0.1
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_knee_that_is_straight_at_home_bends_to_the_wider_side_of_its_range(sign):
+    lower, upper = sorted((-0.5 * sign, 2.0 * sign))
+    limits = {robot_of("two_link_leg").actuated[1]: {"lower": lower, "upper": upper}}
+    robot = qd.load("two_link_leg", limits=limits, q_home=np.zeros(2))
+    assert LegKinematics(robot, "leg").inverse([0.0, 0.0, -1.5]).q[1] * sign > 0.0
+
+
 @pytest.mark.parametrize(
     "name", others_slow([*[n for n in QUADRUPEDS if n != "centauro"], "bolt", "two_link_leg"], KINDS)
 )
