@@ -40,6 +40,7 @@ def compute_home(
     file: str,
     findings: list[Finding],
     has_loops: bool = False,
+    level_soles: bool = True,
 ) -> Array:
     """Returns the home configuration (nq,): the stance of a robot with several legs, otherwise joints at mid-range."""
     if len(limbs) < 2:
@@ -54,7 +55,7 @@ def compute_home(
                 )
                 findings.append(Finding("note", joint.where, reason, "pass q_home="))
                 return mid_range_configuration(model, pinocchio, bodies, root)
-    q, residual, knee_directions = StanceProblem(model, pinocchio, bodies, root, limbs, has_loops).solve(
+    q, residual, knee_directions = StanceProblem(model, pinocchio, bodies, root, limbs, has_loops, level_soles).solve(
         knee_direction=requested_directions
     )
     where = Where(file, 0, "home stance")

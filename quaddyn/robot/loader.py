@@ -223,7 +223,17 @@ def load(
     if ties:
         from .loop_closing import close_loops_of  # imports the compiler
 
-        robot = close_loops_of(robot, ties, q_home=q_home)
+        try:
+            robot = close_loops_of(robot, ties, q_home=q_home)
+        except ModelError:
+            if len(limbs) != 2 or q_home is not None:
+                raise
+            # Ankles that level the soles may be where a loop does not close.
+            q = compute_home(
+                model, pinocchio, bodies, root, limbs, requested_directions, tree.file, [], True, level_soles=False
+            )
+            legs_found = make_legs(bodies, root, limbs, feet_found, q if coupled is None else coupled.configuration(q))
+            robot = close_loops_of(replace(robot, q_home=frozen(q), legs=legs_found), ties, q_home=None)
         if bare:
             found = validation.validate_model(robot.model, tree.file, robot.coupling, robot.q_home)
             robot = replace(robot, report=replace(robot.report, check_results={**robot.report.check_results, **found}))

@@ -184,8 +184,9 @@ class _LegStance:
 
         best: _Solution | None = None
         # If no sample has this knee direction, several starts do not help.
-        for start in np.argsort(cost, kind="stable")[: 3 if good.any() else 1]:
-            q = self._refined(self.samples[start].copy(), height, shift)
+        for k, start in enumerate(np.argsort(cost, kind="stable")[: 3 if good.any() else 1]):
+            refine = self._refined if k == 0 else self._refine  # levelling a sole takes as long again
+            q = refine(self.samples[start].copy(), height, shift)
             found = self._solution(q, height, shift)
             if best is None or rank(found) > rank(best):
                 best = found
@@ -323,10 +324,11 @@ class StanceProblem:
         root: str,
         limbs: Mapping[str, Limb],
         has_loops: bool = False,
+        level_soles: bool = True,
     ) -> None:
-        self.has_soles = len(limbs) == 2
+        self.has_soles = len(limbs) == 2 and level_soles
         # A loop closes from the middle of the joint ranges more often than from zero.
-        self.is_upright = self.has_soles and not has_loops
+        self.is_upright = len(limbs) == 2 and not has_loops
         self.pinocchio = pinocchio
         self.model, self.bodies, self.root, self.limbs = model, bodies, root, dict(limbs)
         self.forward, self.left = forward_and_left(self.limbs)
