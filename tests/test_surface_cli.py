@@ -7,6 +7,7 @@ import sys
 import types
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -106,10 +107,10 @@ def test_an_interrupted_demo_reports_the_run_so_far(
 
     tick = LocomotionRun.tick
 
-    def ticks(self: LocomotionRun, velocity: object) -> object:
+    def ticks(self: LocomotionRun, *arguments: Any) -> object:
         if self.ticks >= 100:
             raise KeyboardInterrupt
-        return tick(self, velocity)  # type: ignore[arg-type]
+        return tick(self, *arguments)
 
     monkeypatch.setattr(LocomotionRun, "tick", ticks)
     code, said, _ = run_command(["demo", "--headless", "--json", "--seconds", "3000"], monkeypatch, capsys)
