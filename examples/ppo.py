@@ -66,7 +66,7 @@ def train(robot: str, n: int, minutes: float, seed: int) -> tuple[Agent, list[tu
     optimizer, rate, curve = torch.optim.Adam(agent.parameters(), lr=1e-3), 1e-3, []
     observation, begin = torch.from_numpy(task.reset()), time.process_time()
     xs, actions = torch.zeros(STEPS, n, task.observation_size), torch.zeros(STEPS, n, task.action_size)
-    log_probs, rewards, values, ends, advantages = torch.zeros(5, STEPS, n)
+    log_probs, rewards, values, beyond, ends, advantages = torch.zeros(6, STEPS, n)
     while (spent := (time.process_time() - begin) / 60.0) < minutes:
         for k in range(STEPS):
             with torch.no_grad():
@@ -76,16 +76,15 @@ def train(robot: str, n: int, minutes: float, seed: int) -> tuple[Agent, list[tu
                 log_probs[k] = distribution.log_prob(actions[k]).sum(1)
                 found, reward, has_fallen, is_cut_off = task.step(actions[k].numpy())
                 rewards[k] = torch.from_numpy(reward - FALL_PENALTY * has_fallen)
-                if is_cut_off.any():  # the episode would have gone on
-                    beyond = agent.value(agent.normalize(torch.from_numpy(found)))[:, 0]
-                    rewards[k] += GAMMA * beyond * torch.from_numpy(is_cut_off & ~has_fallen)
+                value = agent.value(agent.normalize(torch.from_numpy(found)))[:, 0]
+                beyond[k] = value * torch.from_numpy(is_cut_off & ~has_fallen)  # these episodes would have gone on
             ends[k] = torch.from_numpy(done := has_fallen | is_cut_off)
             observation = torch.from_numpy(task.reset(done) if done.any() else found)
         curve.append((spent, float(rewards.mean())))
         with torch.no_grad():
             following, sums = agent.value(agent.normalize(observation))[:, 0], torch.zeros(n)
             for k in reversed(range(STEPS)):
-                delta = rewards[k] + GAMMA * following * (1.0 - ends[k]) - values[k]
+                delta = rewards[k] + GAMMA * (beyond[k] + following * (1.0 - ends[k])) - values[k]
                 sums = delta + GAMMA * LAMBDA * (1.0 - ends[k]) * sums
                 advantages[k], following = sums, values[k]
         flat = [x.flatten(0, 1) for x in (xs, actions, log_probs, advantages, advantages + values)]
