@@ -288,11 +288,58 @@ def test_least_squares_equals_numpy_lstsq(ur5: qd.Robot, ur5_data: tuple[Array, 
     base = base_parameters(ur5)
     H = base.regressor()(samples.q, samples.v, samples.a)
     plain = np.linalg.lstsq(H.reshape(-1, base.size), samples.tau.ravel(), rcond=None)[0]
-    np.testing.assert_allclose(identify(base, samples, method="least_squares").beta, plain, atol=1e-10)
+    found = identify(base, samples, method="least_squares", offsets=False)
+    np.testing.assert_allclose(found.beta, plain, atol=1e-10)
+    assert not found.offset.any()
     A, z = (H / deviation[:, None]).reshape(-1, base.size), (samples.tau / deviation).ravel()
-    found = identify(base, samples, method="weighted", torque_noise=deviation)
+    found = identify(base, samples, method="weighted", torque_noise=deviation, offsets=False)
     np.testing.assert_allclose(found.beta, np.linalg.lstsq(A, z, rcond=None)[0], atol=1e-10)
     np.testing.assert_allclose(found.covariance, np.linalg.inv(A.T @ A), rtol=1e-8, atol=1e-12)
+    # with a column for the offset of each joint
+    A = np.hstack([A, np.tile(np.diag(1.0 / deviation), (len(samples), 1))])
+    found = identify(base, samples, method="weighted", torque_noise=deviation)
+    solution = np.linalg.lstsq(A, z, rcond=None)[0]
+    np.testing.assert_allclose([*found.beta, *found.offset], solution, atol=1e-9)
+    np.testing.assert_allclose(
+        found.covariance, np.linalg.inv(A.T @ A)[: base.size, : base.size], rtol=1e-7, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("method", ["weighted", "consistent"])
+def test_constant_torque_offsets_are_identified_and_drifts_are_reported(ur5: qd.Robot, method: str) -> None:
+    rng = np.random.default_rng(5)
+    delta, states = perturbed_parameters(ur5, rng), random_states(ur5, 1500, rng)
+    samples, deviation, _ = simulate_measurements(ur5, delta, states, rng)
+    offset = np.array([0.0, 4.0, 0.0, -3.0, 0.0, 1.0]) * deviation
+    tau = samples.tau + offset
+    tau[:, 5] += np.linspace(-2.0, 2.0, len(tau)) * deviation[5]
+    shifted = Samples(samples.q, samples.v, samples.a, tau)
+    base = base_parameters(ur5)
+    true = identify(base, samples, method=method, torque_noise=deviation)
+    found = identify(base, shifted, method=method, torque_noise=deviation)
+    without = identify(base, shifted, method=method, torque_noise=deviation, offsets=False)
+    np.testing.assert_allclose(found.offset - true.offset, offset, atol=0.4 * deviation.max())
+    assert list(found.torque_offsets.values()) == found.offset.tolist() and true.remarks == ()
+    joints = ur5.actuated
+    said = [f"joint {joint!r} has a constant torque offset" for joint in (joints[1], joints[3], joints[5])]
+    said.append(f"the residual of joint {joints[5]!r} changes by")
+    assert len(found.remarks) == len(said)
+    assert all(any(remark.startswith(text) for remark in found.remarks) for text in said)
+    assert found.drift[5, 0] == pytest.approx(4.0 * deviation[5], rel=0.2)
+    assert any(f"{joints[1]!r} has the mean" in remark for remark in without.remarks)
+    assert not without.offset.any() and found.noise[1] < without.noise[1]
+    q, v, a = (x[:20] for x in (samples.q, samples.v, samples.a))
+    np.testing.assert_allclose(
+        found.predict(q, v, a) - found.offset, base.regressor()(q, v, a) @ found.beta, rtol=0.0, atol=1e-9
+    )
+    # in two halves, of which the second follows the first
+    halves = [Accumulator(base, torque_noise=deviation) for _ in range(2)]
+    halves[0].add(shifted[:700])
+    halves[1].add(shifted[700:])
+    halves[0].merge(halves[1])
+    merged = fit_accumulated(halves[0], method=method)
+    np.testing.assert_allclose(merged.offset, found.offset, atol=1e-6)
+    np.testing.assert_allclose(merged.drift, found.drift, rtol=1e-6, atol=1e-8)
 
 
 def test_accumulator_size_is_independent_of_the_number_of_samples(

@@ -139,6 +139,7 @@ def test_texts_of_body_and_motor_fits_are_unchanged(inertial: bool) -> None:
         covariance=np.eye(20), delta=rows.ravel(), noise=np.array([0.1, 0.2]), samples=100, n_identifiable=18,
         condition=123.456,
         converged=not inertial, iterations=1, unidentifiable=("a", "b") if inertial else (),
+        offset=np.array([0.5, 0.0]), mean_residual=np.array([0.0, -0.3]), drift=np.array([[0.01, 0.1], [2.0, 0.1]]),
     )  # fmt: skip
     numbers = np.array([1.23456, math.nan])
     motors = ActuatorFit(("hip", "long_knee"), 1e-3 * numbers, *(numbers[::-1] + k for k in range(7)))

@@ -314,7 +314,7 @@ def validation(error: list[float], signal: list[float]) -> Any:
 
 
 def test_printed_report_of_an_identification_is_unchanged() -> None:
-    well = fit(joint_losses={}, unidentifiable=("one",), inconsistent_bodies=(), converged=True)
+    well = fit(joint_losses={}, remarks=(), unidentifiable=("one",), inconsistent_bodies=(), converged=True)
     free = fit(unidentifiable=(), noise=np.array([1.0, 2.0, 3.0]))
     free.base.robot.root = "free"
 
@@ -334,6 +334,8 @@ def test_poor_identification_data_gives_warnings() -> None:
         "the fit was not validated, because no samples were reserved for validation",
     ]
     assert identifying.fit_warnings(found, validation([0.49, 0.5], [1.0, 1.0]), extent) == ["odd"]
+    shifted = fit(remarks=("shifted",))
+    assert identifying.fit_warnings(shifted, validation([0.49, 0.5], [1.0, 1.0]), extent) == ["odd", "shifted"]
     one, two = (validation([0.51, share], [1.0, 1.0]) for share in (0.5, 0.51))
     tail = "check units, signs and joint order"
     assert identifying.fit_warnings(found, one, extent)[1:] == [

@@ -100,6 +100,7 @@ def identify(
     force_noise: Annotated[
         float | None, typer.Option(help="standard deviation of the contact forces [N]; needs --torque-noise")
     ] = None,
+    offsets: Annotated[bool, typer.Option(help="identify a constant torque offset of each actuated joint")] = True,
     prior_weight: Annotated[
         float, typer.Option(help="weight of the parameters of the robot file; for --method consistent")
     ] = 1.0,
@@ -184,6 +185,7 @@ def identify(
             method=method.value,
             torque_noise=torque_noise,
             force_noise=force_noise,
+            offsets=offsets,
             prior_weight=prior_weight,
         )
     validation = None
@@ -316,7 +318,7 @@ MAX_LISTED_NAMES = 6
 
 def fit_warnings(result: Identification, validation: Validation | None, motion_range: MotionRange) -> list[str]:
     """Returns warnings about the data and the fit, one sentence each."""
-    out = list(motion_range.warnings())
+    out = [*motion_range.warnings(), *result.remarks]
     if validation is None:
         return [*out, "the fit was not validated, because no samples were reserved for validation"]
     names = {result.base.robot.velocity_index(joint): joint for joint in result.base.robot.actuated}

@@ -32,22 +32,27 @@ REGRESSION_CHUNK = 1024
 class TriangularFactor:
     """Triangular QR factor of all rows of one equation so far.
 
+    Each row has further columns before those of the base parameters, whose coefficients are eliminated: with these
+    first, the lower right part of the triangle is the factor of the equation for their best coefficients.
+
     Args:
         columns: (c,) indices of the base parameters that occur in it.
+        n_eliminated: number e of columns before them.
 
     Attributes:
         columns: as given.
         rows: number of rows so far.
+        n_eliminated: as given.
     """
 
-    def __init__(self, columns: NDArray[np.intp]) -> None:
-        self.columns, self.rows = columns, 0
-        self._R = np.zeros((0, len(columns) + 1))
+    def __init__(self, columns: NDArray[np.intp], n_eliminated: int = 0) -> None:
+        self.columns, self.rows, self.n_eliminated = columns, 0, n_eliminated
+        self._R = np.zeros((0, n_eliminated + len(columns) + 1))
         self._waiting: list[Array] = []
         self._count = 0
 
     def add_rows(self, rows: Array, count: int | None = None) -> None:
-        """Adds rows (m, c + 1), which stand for `count` rows where they are a triangular factor themselves."""
+        """Adds rows (m, e + c + 1), which stand for `count` rows where they are a triangular factor themselves."""
         self._waiting.append(rows)
         self._count += len(rows)
         self.rows += len(rows) if count is None else count
@@ -60,10 +65,15 @@ class TriangularFactor:
             self._waiting, self._count = [], 0
 
     @property
-    def R(self) -> Array:
-        """(k, c + 1) upper triangle of ``[H[:, columns] y]``, k <= c + 1."""
+    def triangle(self) -> Array:
+        """(k, e + c + 1) upper triangle of all columns, k <= e + c + 1."""
         self._flush()
         return self._R
+
+    @property
+    def R(self) -> Array:
+        """(k, c + 1) upper triangle of ``[H[:, columns] y]`` without the part that the eliminated columns explain."""
+        return self.triangle[self.n_eliminated :, self.n_eliminated :]
 
     def in_all_columns(self, width: int) -> Array:
         """Returns the triangle (k, width + 1) in the columns of all base parameters."""
@@ -76,6 +86,87 @@ class TriangularFactor:
         return float(np.linalg.norm(self.R[:, :-1] @ beta[self.columns] - self.R[:, -1]))
 
 
+class ForceFactor:
+    """Triangular QR factor of all rows ``[1 t H y]`` of one generalized force, with the number t of the sample.
+
+    The columns 1 and t show whether the residual of a fit has a mean, and whether it changes in the course of the data.
+
+    Args:
+        columns: (c,) indices of the base parameters that occur in it.
+        has_offset: whether a constant is identified with the base parameters, such as the offset of a torque sensor.
+
+    Attributes:
+        columns, has_offset: as given.
+    """
+
+    def __init__(self, columns: NDArray[np.intp], *, has_offset: bool) -> None:
+        self.columns, self.has_offset = columns, has_offset
+        self._factor = TriangularFactor(columns, 2)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows so far."""
+        return self._factor.rows
+
+    @property
+    def triangle(self) -> Array:
+        """(k, c + 3) upper triangle of ``[1 t H[:, columns] y]``, k <= c + 3."""
+        return self._factor.triangle
+
+    def add_samples(self, H: Array, y: Array) -> None:
+        """Adds m samples, which follow those so far in time.
+
+        Args:
+            H: (m, c) regressor of each sample.
+            y: (m,) generalized force of each [N m or N].
+        """
+        t = self.rows + np.arange(len(y), dtype=np.float64)
+        self._factor.add_rows(np.column_stack([np.ones(len(y)), t, H, y]))
+
+    def add_triangle(self, triangle: Array, count: int) -> None:
+        """Adds `count` samples, which follow those so far in time, by their `triangle`."""
+        later = triangle.copy()
+        later[:, 1] += self.rows * later[:, 0]
+        self._factor.add_rows(later, count)
+
+    @property
+    def R(self) -> Array:
+        """(k, c + 1) rows equivalent to all rows ``[H[:, columns] y]``, with the best offset if there is one."""
+        return np.delete(self.triangle[1 if self.has_offset else 0 :], (0, 1), axis=1)
+
+    def in_all_columns(self, width: int) -> Array:
+        """Returns the rows (k, width + 1) of `R` in the columns of all base parameters."""
+        R = self.R
+        out = np.zeros((len(R), width + 1))
+        out[:, self.columns], out[:, -1] = R[:, :-1], R[:, -1]
+        return out
+
+    def residual(self, beta: Array) -> float:
+        """Returns the norm of ``H beta + offset - y`` over all rows."""
+        R = self.R
+        return float(np.linalg.norm(R[:, :-1] @ beta[self.columns] - R[:, -1]))
+
+    def mean_residual(self, beta: Array) -> float:
+        """Returns the mean of ``y - H beta`` [N m or N]; the offset, if there is one."""
+        R = self.triangle
+        if not len(R):
+            return 0.0
+        return float((R[0, -1] - R[0, 2:-1] @ beta[self.columns]) / R[0, 0])
+
+    def drift(self, beta: Array) -> tuple[float, float]:
+        """Returns the change of ``y - H beta`` from the first sample to the last by a linear fit, and its deviation.
+
+        The deviation is that for independent errors of the rows [N m or N].
+        """
+        R = self.triangle
+        if len(R) < 2 or self.rows < 3:
+            return 0.0, np.inf
+        rest = R[1:, -1] - R[1:, 2:-1] @ beta[self.columns]
+        slope, span = rest[0] / R[1, 1], float(self.rows - 1)
+        noise = float(np.linalg.norm(rest[1:])) / np.sqrt(self.rows - 2)
+        return float(slope * span), float(noise / abs(R[1, 1]) * span)
+
+
 class Accumulator:
     """Accumulated samples for a fit, in memory that does not grow with their number.
 
@@ -83,6 +174,9 @@ class Accumulator:
     of a joint of a leg depends on this leg alone, so that this costs a fraction of one dense factorization, and rows
     can be weighted afterwards.  With `force_noise` one more factor stores the rows of each sample whitened together,
     since the noise of one contact force enters many rows.
+
+    Torques of motors have a constant offset each, of the sensor or of a spring, which is identified with the base
+    parameters; a torque of gravity that no motion changes cannot be told from it.
 
     An accumulator is not safe for concurrent use: make one per thread or process, and combine them by `merge`.
 
@@ -93,6 +187,7 @@ class Accumulator:
             their torques [N m], one number for both; needs `torque_noise`.  By default forces count as exact.
         root_noise: standard deviation of unmodelled forces on each generalized coordinate without a motor [N, N m]; by
             default the mean of `torque_noise`, which it needs.
+        offsets: whether each actuated joint has a constant torque offset.
 
     Attributes:
         robot: the robot.
@@ -107,6 +202,7 @@ class Accumulator:
         torque_noise: Array | float | None = None,
         force_noise: float | None = None,
         root_noise: float | None = None,
+        offsets: bool = True,
     ) -> None:
         self.base = base if isinstance(base, BaseParameters) else base_parameters(base)
         self.robot = robot = self.base.robot
@@ -144,8 +240,13 @@ class Accumulator:
         self.force_noise = force_noise or 0.0
         width = self.base.size
         supports = [np.flatnonzero(row) for row in self._regressor.support]
-        self.rows = tuple(TriangularFactor(columns) for columns in supports)
-        self.whitened = TriangularFactor(np.arange(width))
+        self.offsets, is_offset = bool(offsets), np.zeros(robot.nv, dtype=bool)
+        is_offset[robot.actuated_index] = self.offsets
+        self.rows = tuple(
+            ForceFactor(columns, has_offset=bool(own)) for columns, own in zip(supports, is_offset, strict=True)
+        )
+        self._offset_columns = np.eye(robot.nv)[:, is_offset]  # of the rows of one sample
+        self.whitened = TriangularFactor(np.arange(width), self._offset_columns.shape[1])
 
     def add(self, samples: Samples) -> None:
         """Adds samples.
@@ -169,39 +270,43 @@ class Accumulator:
         if self.base.inertial:  # friction and rotor inertia count as known
             y -= robot.damping * samples.v + robot.friction * np.sign(samples.v) + robot.armature * samples.a
         for j, row in enumerate(self.rows):
-            row.add_rows(np.column_stack([H[:, j, row.columns], y[:, j]]))
-        if self.force_noise and samples.forces:
-            assert self.noise is not None
+            row.add_samples(H[:, j, row.columns], y[:, j])
+        if not self.force_noise:
+            self.samples += len(samples)
+            return
+        assert self.noise is not None
+        offsets = np.broadcast_to(self._offset_columns, (len(samples), *self._offset_columns.shape))
+        together = np.concatenate([offsets, H, y[:, :, None]], axis=2)
+        if samples.forces:
             J = self._measured.jacobians(samples)
             S = np.einsum("nij,nik->njk", J, J) * self.force_noise**2
             S[:, np.arange(self.robot.nv), np.arange(self.robot.nv)] += self.noise**2
-            white = np.linalg.solve(np.linalg.cholesky(S), np.concatenate([H, y[:, :, None]], axis=2))
-            self.whitened.add_rows(white.reshape(-1, self.base.size + 1))
-        elif self.force_noise:
-            assert self.noise is not None
-            white = np.concatenate([H, y[:, :, None]], axis=2) / self.noise[:, None]
-            self.whitened.add_rows(white.reshape(-1, self.base.size + 1))
+            white = np.linalg.solve(np.linalg.cholesky(S), together)
+        else:
+            white = together / self.noise[:, None]
+        self.whitened.add_rows(white.reshape(-1, together.shape[2]))
         self.samples += len(samples)
 
     def merge(self, other: Accumulator) -> None:
-        """Adds the samples of another accumulator of the same robot and noise.
+        """Adds the samples of another accumulator of the same robot and noise, as those that follow in time.
 
         Raises:
             ArgumentError: it is of another robot, of other parameters or of other noise.
         """
         mine, theirs = self.base, other.base
         same = mine.names == theirs.names and np.array_equal(mine.K, theirs.K) and self.force_noise == other.force_noise
+        same = same and self.offsets == other.offsets
         noises = [np.zeros(0) if x.noise is None else x.noise for x in (self, other)]
         if not same or not np.array_equal(noises[0], noises[1]):
             raise ArgumentError("other: expected an Accumulator of the same robot, base parameters and noise")
-        pairs = [*zip(self.rows, other.rows, strict=True), (self.whitened, other.whitened)]
-        for to, of in pairs:
-            to.add_rows(of.R, of.rows)
+        for to, of in zip(self.rows, other.rows, strict=True):
+            to.add_triangle(of.triangle, of.rows)
+        self.whitened.add_rows(other.whitened.triangle, other.whitened.rows)
         self.samples += other.samples
 
     def dump(self) -> bytes:
         """Returns the accumulated data as bytes, for `merge_dump` in another process."""
-        arrays = {f"R {i}": x.R for i, x in enumerate((*self.rows, self.whitened))}
+        arrays = {f"R {i}": x.triangle for i, x in enumerate((*self.rows, self.whitened))}
         counts = np.array([self.samples, *(x.rows for x in self.rows), self.whitened.rows])
         file = io.BytesIO()
         np.savez(file, allow_pickle=False, counts=counts, **arrays)
@@ -225,10 +330,11 @@ class Accumulator:
                 "data: expected the bytes that Accumulator.dump returns, but they are of another kind or damaged"
             ) from None
         own = (*self.rows, self.whitened)
-        if [R.shape[1:] for R in found] != [(len(x.columns) + 1,) for x in own]:
+        if [R.shape[1:] for R in found] != [x.triangle.shape[1:] for x in own]:
             raise ArgumentError("data: expected the dump of an Accumulator of the same robot and base parameters")
-        for to, R, count in zip(own, found, counts, strict=True):
-            to.add_rows(R, count)
+        for to, R, count in zip(self.rows, found[:-1], counts[:-1], strict=True):
+            to.add_triangle(R, count)
+        self.whitened.add_rows(found[-1], counts[-1])
         self.samples += samples
 
     def weighted_factor(self, noise: Array) -> Array:
@@ -241,7 +347,19 @@ class Accumulator:
         both = [max(float(np.linalg.norm(x.R[:, :-1] @ beta[x.columns])), x.residual(0.0 * beta)) for x in self.rows]
         return max(both) / float(np.sqrt(max(self.samples, 1)))
 
+    def torque_offsets(self, beta: Array) -> Array:
+        """Returns the offset (nv,) of each generalized force for parameters beta [N m, N]; zero where there is none."""
+        return np.array([row.mean_residual(beta) if row.has_offset else 0.0 for row in self.rows])
+
+    def mean_residuals(self, beta: Array) -> Array:
+        """Returns the mean (nv,) of ``y - Hb beta - offset`` in each generalized force [N m, N]."""
+        return np.array([0.0 if row.has_offset else row.mean_residual(beta) for row in self.rows])
+
+    def drifts(self, beta: Array) -> Array:
+        """Returns change and deviation (nv, 2) of each residual in the course of the data, see `ForceFactor.drift`."""
+        return np.array([row.drift(beta) for row in self.rows])
+
     def residuals(self, beta: Array) -> Array:
-        """Returns the root mean square (nv,) of ``Hb beta - y`` in each generalized force [N m, N]."""
+        """Returns the root mean square (nv,) of ``Hb beta + offset - y`` in each generalized force [N m, N]."""
         norms = np.array([row.residual(beta) for row in self.rows])
         return np.asarray(norms / np.sqrt(max(self.samples, 1)))

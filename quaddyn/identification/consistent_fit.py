@@ -102,7 +102,7 @@ def fit_consistent(
             )
         return fit(trial) + barrier_sum
 
-    identity = np.concatenate([block.identity for block in blocks])
+    identity = np.concatenate([np.zeros(0), *(block.identity for block in blocks)])
     iterations, barrier_weight = 0, max(weight, fit(phi))
     while True:
         jacobian, prior_gradient = np.zeros((len(prior), offsets[-1])), np.zeros(offsets[-1])

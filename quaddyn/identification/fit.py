@@ -37,6 +37,7 @@ def identify(
     torque_noise: Array | float | None = None,
     force_noise: float | None = None,
     root_noise: float | None = None,
+    offsets: bool = True,
     prior: Array | None = None,
     prior_weight: float = 1.0,
     progress: Callable[[int], object] | None = None,
@@ -55,6 +56,7 @@ def identify(
             exact.
         root_noise: standard deviation of unmodeled forces on unactuated coordinates [N, N m]; needs
             `torque_noise`, whose mean is the value for None.
+        offsets: whether each actuated joint has a constant torque offset, which is identified with the parameters.
         prior: (n,) parameters for what the data do not determine, each in its unit.  None: those of the robot's file,
             see `fit_accumulated`.
         prior_weight: weight of the prior, dimensionless, see `fit_accumulated`.
@@ -63,7 +65,9 @@ def identify(
     Raises:
         ArgumentError: samples that are not of this robot, or another argument out of range.
     """
-    gathered = Accumulator(robot, torque_noise=torque_noise, force_noise=force_noise, root_noise=root_noise)
+    gathered = Accumulator(
+        robot, torque_noise=torque_noise, force_noise=force_noise, root_noise=root_noise, offsets=offsets
+    )
     for part in iterate_samples(samples):
         gathered.add(part)
         if progress is not None:
@@ -152,7 +156,8 @@ def fit_accumulated(
         hidden = [name for name in groups if name in unknown or name in hidden]
         iterations, converged = found.iterations, found.converged
     if method == "least_squares" or not known:
-        freedom = max(accumulator.samples * accumulator.robot.nv - n_identifiable, 1)
+        n_offsets = accumulator.robot.nu if accumulator.offsets else 0
+        freedom = max(accumulator.samples * accumulator.robot.nv - n_identifiable - n_offsets, 1)
         covariance = covariance * float(np.sum((R[:, :-1] @ beta - R[:, -1]) ** 2)) / freedom
     return Identification(
         base,
@@ -167,6 +172,9 @@ def fit_accumulated(
         converged,
         iterations,
         tuple(hidden),
+        accumulator.torque_offsets(beta),
+        accumulator.mean_residuals(beta),
+        accumulator.drifts(beta),
     )
 
 

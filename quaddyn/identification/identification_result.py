@@ -31,6 +31,8 @@ Method = Literal["least_squares", "weighted", "consistent"]
 
 #: Maximum size of an MJCF file [bytes].
 MAX_MJCF_SIZE = 1 << 26
+#: Offsets, means and drifts are reported beyond this multiple of their standard deviation and of the noise.
+SIGNIFICANT_DEVIATIONS, MIN_NOISE_RATIO = 6.0, 0.5
 #: How many bodies `print` lists.
 MAX_PRINTED_BODIES = 18
 
@@ -76,6 +78,11 @@ class Identification(FrozenArrays):
         converged: whether the method reached its tolerance (always, for linear ones).
         iterations: steps of the method "consistent", or rounds of weighting.
         unidentifiable: names of the base parameters that the data alone do not determine; see `BaseParameters.groups`.
+        offset: (nv,) constant part of each measured generalized force that the parameters do not explain [N m, N], such
+            as the offset of a torque sensor; zero where none is identified.
+        mean_residual: (nv,) mean residual of each generalized force without an identified offset [N m, N].
+        drift: (nv, 2) change of each residual from the first sample to the last by a linear fit, and the standard
+            deviation of that change [N m, N].
     """
 
     base: BaseParameters
@@ -90,6 +97,39 @@ class Identification(FrozenArrays):
     converged: bool
     iterations: int
     unidentifiable: tuple[str, ...]
+    offset: Array
+    mean_residual: Array
+    drift: Array
+
+    @property
+    def torque_offsets(self) -> dict[str, float]:
+        """Identified constant torque offset by actuated joint [N m, N], see `offset`."""
+        robot = self.base.robot
+        return dict(zip(robot.actuated, self.offset[robot.actuated_index].tolist(), strict=True))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences about torque offsets, mean residuals and drifts that are larger than the noise explains."""
+        robot, out = self.base.robot, list[str]()
+        names = {robot.velocity_index(joint): f"joint {joint!r}" for joint in robot.actuated}
+        error = self.noise / np.sqrt(max(self.samples, 1))
+        for i, (offset, mean, (change, deviation)) in enumerate(
+            zip(self.offset.tolist(), self.mean_residual.tolist(), self.drift.tolist(), strict=True)
+        ):
+            name, limit = names.get(i, f"generalized force {i}"), MIN_NOISE_RATIO * self.noise[i]
+            if abs(offset) > max(limit, SIGNIFICANT_DEVIATIONS * error[i]):
+                out.append(f"{name} has a constant torque offset of {offset:.3g} N m or N")
+            if abs(mean) > max(limit, SIGNIFICANT_DEVIATIONS * error[i]):
+                out.append(
+                    f"the residual of {name} has the mean {mean:.3g} N m or N: a constant is missing, such as the "
+                    "offset of a sensor"
+                )
+            if abs(change) > max(limit, SIGNIFICANT_DEVIATIONS * deviation):
+                out.append(
+                    f"the residual of {name} changes by {change:.3g} N m or N in the course of the data, such as by a "
+                    "warming sensor or gear"
+                )
+        return tuple(out)
 
     @property
     def deviation(self) -> Array:
@@ -254,6 +294,7 @@ class Identification(FrozenArrays):
                 f"{len(self.unidentifiable)} parameters are not identifiable from the data and kept from the file, "
                 "see .unidentifiable"
             )
+        lines += self.remarks
         return "\n".join(line.rstrip() for line in lines)
 
     def _bodies(self) -> Array:
@@ -261,7 +302,7 @@ class Identification(FrozenArrays):
         return np.asarray(self.delta.reshape(-1, width)[:, :N_INERTIAL_COLUMNS])
 
     def predict(self, q: Array, v: Array, a: Array) -> Array:
-        """Predicts the generalized forces of N states, friction and rotor inertia included.
+        """Predicts the measured generalized forces of N states: with friction, rotor inertia and torque offsets.
 
         Args:
             q: (N, nq) configurations.
@@ -274,7 +315,7 @@ class Identification(FrozenArrays):
         Raises:
             ArgumentError: wrong shapes or entries.
         """
-        return np.asarray(self.base.regressor()(q, v, a) @ self.beta + _known(self.base, v, a))
+        return np.asarray(self.base.regressor()(q, v, a) @ self.beta + _known(self.base, v, a) + self.offset)
 
     def prediction_std(self, q: Array, v: Array, a: Array) -> Array:
         """Returns the standard deviation of `predict` due to the uncertainty of the parameters.
@@ -356,6 +397,8 @@ class Identification(FrozenArrays):
             ],
             "parameters": dict(zip(names, self.delta.tolist(), strict=True)),
             "hidden": list(self.unidentifiable),
+            "torque_offsets": self.torque_offsets,
+            "remarks": list(self.remarks),
             "inconsistent": list(self.inconsistent_bodies),
         }
 
