@@ -305,6 +305,7 @@ def fit(**changes: Any) -> Any:
         "unidentifiable": tuple(f"m{i}[x]" for i in range(8)),
         "inconsistent_bodies": ("thigh", "[shank]"),
         "converged": False,
+        "remarks": (),
     }
     return SimpleNamespace(**given | changes)
 
@@ -314,7 +315,7 @@ def validation(error: list[float], signal: list[float]) -> Any:
 
 
 def test_printed_report_of_an_identification_is_unchanged() -> None:
-    well = fit(joint_losses={}, remarks=(), unidentifiable=("one",), inconsistent_bodies=(), converged=True)
+    well = fit(joint_losses={}, unidentifiable=("one",), inconsistent_bodies=(), converged=True)
     free = fit(unidentifiable=(), noise=np.array([1.0, 2.0, 3.0]))
     free.base.robot.root = "free"
 

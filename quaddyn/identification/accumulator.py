@@ -306,11 +306,15 @@ class Accumulator:
 
     def dump(self) -> bytes:
         """Returns the accumulated data as bytes, for `merge_dump` in another process."""
-        arrays = {f"R {i}": x.triangle for i, x in enumerate((*self.rows, self.whitened))}
+        arrays = {f"R {i}": triangle for i, triangle in enumerate(self._triangles())}
         counts = np.array([self.samples, *(x.rows for x in self.rows), self.whitened.rows])
         file = io.BytesIO()
         np.savez(file, allow_pickle=False, counts=counts, **arrays)
         return file.getvalue()
+
+    def _triangles(self) -> list[Array]:
+        """Returns the triangles of all factors."""
+        return [*(row.triangle for row in self.rows), self.whitened.triangle]
 
     def load(self, data: bytes) -> None:
         """Adds the samples of another accumulator of the same robot and noise, given by its `dump`.
@@ -329,8 +333,7 @@ class Accumulator:
             raise ArgumentError(
                 "data: expected the bytes that Accumulator.dump returns, but they are of another kind or damaged"
             ) from None
-        own = (*self.rows, self.whitened)
-        if [R.shape[1:] for R in found] != [x.triangle.shape[1:] for x in own]:
+        if [R.shape[1:] for R in found] != [triangle.shape[1:] for triangle in self._triangles()]:
             raise ArgumentError("data: expected the dump of an Accumulator of the same robot and base parameters")
         for to, R, count in zip(self.rows, found[:-1], counts[:-1], strict=True):
             to.add_triangle(R, count)

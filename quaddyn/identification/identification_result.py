@@ -302,7 +302,7 @@ class Identification(FrozenArrays):
         return np.asarray(self.delta.reshape(-1, width)[:, :N_INERTIAL_COLUMNS])
 
     def predict(self, q: Array, v: Array, a: Array) -> Array:
-        """Predicts the measured generalized forces of N states: with friction, rotor inertia and torque offsets.
+        """Predicts the generalized forces of N states, friction and rotor inertia included, torque offsets not.
 
         Args:
             q: (N, nq) configurations.
@@ -315,7 +315,7 @@ class Identification(FrozenArrays):
         Raises:
             ArgumentError: wrong shapes or entries.
         """
-        return np.asarray(self.base.regressor()(q, v, a) @ self.beta + _known(self.base, v, a) + self.offset)
+        return np.asarray(self.base.regressor()(q, v, a) @ self.beta + _known(self.base, v, a))
 
     def prediction_std(self, q: Array, v: Array, a: Array) -> Array:
         """Returns the standard deviation of `predict` due to the uncertainty of the parameters.
@@ -372,7 +372,7 @@ class Identification(FrozenArrays):
             for piece in iterate_chunks(len(part), REGRESSION_CHUNK):
                 some = part[piece]
                 y = measured.generalized_forces(some)
-                error += ((self.predict(some.q, some.v, some.a) - y) ** 2).sum(axis=0)
+                error += ((self.predict(some.q, some.v, some.a) + self.offset - y) ** 2).sum(axis=0)
                 signal += (y**2).sum(axis=0)
             count += len(part)
         if count == 0:
