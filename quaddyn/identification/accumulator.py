@@ -29,6 +29,11 @@ from .stacked_regressor import iterate_chunks
 REGRESSION_CHUNK = 1024
 
 
+#: Distance of a column of ones from the span of a regressor, relative to its length, below which a constant torque is
+#: not distinguished from the others, such as gravity in a single posture.
+MIN_OFFSET_DISTANCE = 0.02
+
+
 class TriangularFactor:
     """Triangular QR factor of all rows of one equation so far.
 
@@ -70,20 +75,15 @@ class TriangularFactor:
         self._flush()
         return self._R
 
-    @property
-    def R(self) -> Array:
-        """(k, c + 1) upper triangle of ``[H[:, columns] y]`` without the part that the eliminated columns explain."""
-        return self.triangle[self.n_eliminated :, self.n_eliminated :]
+    def eliminate(self, is_eliminated: NDArray[np.bool_]) -> Array:
+        """Returns the triangle (k, c + 1) of ``[H[:, columns] y]`` without what columns before them explain.
 
-    def in_all_columns(self, width: int) -> Array:
-        """Returns the triangle (k, width + 1) in the columns of all base parameters."""
-        out = np.zeros((len(self.R), width + 1))
-        out[:, self.columns], out[:, -1] = self.R[:, :-1], self.R[:, -1]
-        return out
-
-    def residual(self, beta: Array) -> float:
-        """Returns the norm of ``H beta - y`` over all rows."""
-        return float(np.linalg.norm(self.R[:, :-1] @ beta[self.columns] - self.R[:, -1]))
+        Args:
+            is_eliminated: (e,) which of these have coefficients; those of the others are zero.
+        """
+        kept = np.delete(self.triangle, np.flatnonzero(~is_eliminated), axis=1)
+        count = int(np.count_nonzero(is_eliminated))
+        return triangular_factor(kept)[count:, count:]
 
 
 class ForceFactor:
@@ -93,14 +93,15 @@ class ForceFactor:
 
     Args:
         columns: (c,) indices of the base parameters that occur in it.
-        has_offset: whether a constant is identified with the base parameters, such as the offset of a torque sensor.
+        may_have_offset: whether a constant is identified with the base parameters, such as the offset of a torque
+            sensor, if the data distinguish it from them.
 
     Attributes:
-        columns, has_offset: as given.
+        columns, may_have_offset: as given.
     """
 
-    def __init__(self, columns: NDArray[np.intp], *, has_offset: bool) -> None:
-        self.columns, self.has_offset = columns, has_offset
+    def __init__(self, columns: NDArray[np.intp], *, may_have_offset: bool) -> None:
+        self.columns, self.may_have_offset = columns, may_have_offset
         self._factor = TriangularFactor(columns, 2)
 
     @property
@@ -112,6 +113,16 @@ class ForceFactor:
     def triangle(self) -> Array:
         """(k, c + 3) upper triangle of ``[1 t H[:, columns] y]``, k <= c + 3."""
         return self._factor.triangle
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether a constant is identified."""
+        R = self.triangle
+        if not self.may_have_offset or not len(R):
+            return False
+        ones, H = R[:, 0], R[:, 2:-1]
+        rest = ones - H @ np.linalg.lstsq(H, ones, rcond=1e-9)[0] if H.size else ones
+        return bool(np.linalg.norm(rest) > MIN_OFFSET_DISTANCE * np.linalg.norm(ones))
 
     def add_samples(self, H: Array, y: Array) -> None:
         """Adds m samples, which follow those so far in time.
@@ -243,7 +254,7 @@ class Accumulator:
         self.offsets, is_offset = bool(offsets), np.zeros(robot.nv, dtype=bool)
         is_offset[robot.actuated_index] = self.offsets
         self.rows = tuple(
-            ForceFactor(columns, has_offset=bool(own)) for columns, own in zip(supports, is_offset, strict=True)
+            ForceFactor(columns, may_have_offset=bool(own)) for columns, own in zip(supports, is_offset, strict=True)
         )
         self._offset_columns = np.eye(robot.nv)[:, is_offset]  # of the rows of one sample
         self.whitened = TriangularFactor(np.arange(width), self._offset_columns.shape[1])
@@ -344,6 +355,12 @@ class Accumulator:
         """Returns the triangular factor of all rows, each divided by the noise (nv,) of its generalized force."""
         parts = [row.in_all_columns(self.base.size) / s for row, s in zip(self.rows, noise, strict=True)]
         return triangular_factor(np.concatenate(parts))
+
+    def whitened_factor(self) -> Array:
+        """Returns the triangular factor of all rows, whitened by the noise of torques and contact forces."""
+        return self.whitened.eliminate(
+            np.array([row.has_offset for row in self.rows if row.may_have_offset], dtype=bool)
+        )
 
     def force_scale(self, beta: Array) -> float:
         """Returns the root mean square of the largest generalized force, measured or predicted with beta [N m, N]."""

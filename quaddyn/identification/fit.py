@@ -121,7 +121,7 @@ def fit_accumulated(
     known = accumulator.noise is not None
     if method != "least_squares":
         if accumulator.force_noise:
-            R = accumulator.whitened.R
+            R = accumulator.whitened_factor()
         elif accumulator.noise is not None:
             R = accumulator.weighted_factor(accumulator.noise)
         else:
