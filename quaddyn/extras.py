@@ -24,8 +24,10 @@ def import_extra(module: str, extra: str, *, name: str = "", error: type[Quaddyn
     """
     try:
         return importlib.import_module(module)
-    except ImportError:
+    except ModuleNotFoundError as missing:
         package = name or module.partition(".")[0]
+        if (missing.name or "").partition(".")[0] != module.partition(".")[0]:
+            raise error(f"{package} cannot be imported, because {missing.name} is not installed") from missing
         raise error(f"{package} is not installed; install it with: pip install 'quaddyn[{extra}]'") from None
 
 

@@ -56,7 +56,7 @@ def cpu_name() -> str:
 
 
 def set_affinity(cpus: Collection[int]) -> Callable[[], None]:
-    """Restricts this process to some processors; returns a function that restores the present ones.
+    """Restricts the calling thread to some processors; returns a function that restores the present ones.
 
     Raises:
         OSError: a processor does not exist, or the system has no such restriction.
@@ -72,7 +72,7 @@ def set_affinity(cpus: Collection[int]) -> Callable[[], None]:
 
 
 def set_fifo_priority(priority: int) -> Callable[[], None]:
-    """Sets the ``SCHED_FIFO`` priority of this process; returns a function that restores the present scheduling class.
+    """Sets the ``SCHED_FIFO`` priority of the calling thread; returns a function that restores its scheduling class.
 
     Raises:
         OSError: not permitted, or the system has no such priority.

@@ -65,7 +65,7 @@ def test_lanes_equal_single_controllers(name: str) -> None:
     walkers.alone[2].lie_down()
     weight = walkers.alone[0].morphology.mass * walkers.alone[0].morphology.gravity
     walkers.plants[3].push(robot.bodies[0].name, np.array([0.0, 2.0 * weight, 0.0]), duration=0.2)
-    walkers.run(900 if NIGHT else 450, modes=modes)
+    walkers.run(1200 if NIGHT else 450, modes=modes)
     walkers.batch.stand_up(np.arange(5) == 2)
     walkers.alone[2].stand_up()
     walkers.batch.reset(np.arange(5) == 4)

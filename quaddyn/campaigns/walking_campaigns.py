@@ -232,7 +232,7 @@ class SlopeCampaign(SeededGridCampaign):
     angles: tuple[float, ...] = campaign_option(
         (10.0, 15.0, 20.0, 25.0),
         "slope angles of the ground [degrees]",
-        expected="0 to 60 degrees",
+        expected="at least 0 and less than 60 degrees",
         valid=lambda angle: 0.0 <= angle < 60.0,
     )
     ways: tuple[str, ...] = campaign_option(tuple(SLOPE_DIRECTIONS), among=SLOPE_DIRECTIONS)

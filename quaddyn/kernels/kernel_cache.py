@@ -79,7 +79,7 @@ def kernel_cache_key(robot: Robot, element: str, what: Sequence[object], process
     These are the sources that generate it, the compiler, the processor, the robot, and the arguments of
     `load_or_compile`.
     """
-    target = (machine.llvm_version(), processor.cpu, processor.features, processor.bits)
+    target = (machine.llvm_version(), processor.triple, processor.cpu, processor.features, processor.bits)
     parts = (_sources(), *target, hash_robot_properties(robot), element, *what)
     return f"{CACHE_KIND}-{object_cache.hash_parts(*parts)}"
 

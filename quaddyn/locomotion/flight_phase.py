@@ -107,7 +107,7 @@ class FlightPhaseController:
             if jump.expects_touchdown(walking.motion.velocity[2]):
                 quad.mode = LocomotionMode.AIRBORNE
                 walking.landing.is_jump, walking.landing.jump_yaw = True, jump.yaw
-                # The fall is stopped like the push-off in reverse.
+                # The trunk decelerates over the distance of the push-off.
                 distance = jump.plan.touchdown_com_height - jump.plan.crouch_com_height
                 begin_landing(walking.landing, walking.records.walker.walk, float(distance))
         command = quad.wbc.compute(state, carrying)

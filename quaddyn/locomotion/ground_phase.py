@@ -151,7 +151,7 @@ class GroundPhaseController:
         quad.tau = np.zeros(quad.robot.nu)
 
     def request_standing(self) -> bool:
-        """Makes every command be followed again, also one with which the robot was stuck, and cancels `request_lying`.
+        """Cancels `request_lying`, and executes commands again that were stopped for lack of progress.
 
         Returns:
             Whether the robot must restart, because it lies or has fallen.
@@ -455,7 +455,7 @@ class WalkerRecords(NamedTuple):
 
     Attributes:
         walker: the records.
-        solver: solver of the whole-body controller, views of whose parameters are among the records.
+        solver: solver of the whole-body controller, whose parameters the records share.
         update_terms: function that computes the rigid-body terms of the records at (q, v).
     """
 
@@ -476,7 +476,7 @@ class WalkerCalls:
         data: records of a tick on the ground.
         force_task: as given.
         report: source of copies of the report of a tick.
-        writes_tasks: whether the functions write the references of all tasks but the record of the forces.
+        writes_tasks: whether the functions write the references of all tasks except "forces".
         has_coupled_joints: as in `WalkParameters`.
     """
 

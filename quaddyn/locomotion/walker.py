@@ -3,9 +3,9 @@
     read the motion -> change the mode -> walk, land or fold the legs -> whole-body control -> limit the torques
 
 `begin_tick` ends where whole-body control begins, and `finish_tick` follows it.  `LocomotionController` calls them from
-Python; programs in C99 call `quaddyn.locomotion.embedded`.  What only Python computes, such as footholds on a
-terrain map, the push-off of a jump and the evaluation of the legs on slopes, follows where `begin_tick` returns a
-`TickStage`.
+Python; programs in C99 and batches call `quaddyn.locomotion.embedded`.  If a tick needs a computation that exists only
+in Python, such as footholds on a terrain map, the push-off of a jump or the evaluation of the legs on slopes,
+`begin_tick` returns a negative `TickStage`.
 """
 
 import enum

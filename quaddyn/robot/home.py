@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
@@ -18,9 +18,6 @@ from .configuration import independent_joints, joint_value, set_joint_value
 from .limbs import SIDES, Limb, forward_and_left, leg_forward_and_left
 from .robot import Foot, Leg, Robot
 from .stance import StanceProblem, check_knee_directions, knee_offset, mid_range_configuration
-
-if TYPE_CHECKING:
-    pass
 
 #: Largest distance of a straight knee from the line from hip to foot, as a fraction of the leg length.
 STRAIGHT_TOLERANCE = 1e-6
@@ -213,7 +210,7 @@ def find_srdf_poses(name: str, robot_name: str, finder: MeshFinder, findings: li
         finder: finder of files of the URDF.
         findings: findings, to which a damaged SRDF is added.
     """
-    stems = dict.fromkeys((name.split(".")[0], robot_name))
+    stems = dict.fromkeys((re.sub(r"(\.(urdf|xacro|xml))+$", "", name), robot_name))
     for uri in [f"{folder}{stem}.srdf" for stem in stems for folder in ("", "../srdf/")]:
         path, _, _ = finder.find(uri)
         if path is None:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pinocchio as pin
 
@@ -19,9 +18,6 @@ from ..urdf.tree import Finding
 from ..urdf.xml import MAX_BYTES
 from .catalogue import CATALOGUE, find_entry
 from .other_sources import expand_xacro, find_robot_description, is_xacro
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from ..errors import ArgumentError
 from ..estimation import BaseEstimator
 from ..locomotion import FEET, LocomotionController
 from ..version import __version__
@@ -13,6 +14,7 @@ from ..wbc import WholeBodyController
 from .c_files import SourceFiles
 from .program_export import controller_files
 from .safety import Safety
+from .walking_controller import MAX_COMPENSATED_DELAY
 
 #: Files of the package by their templates; placeholders begin with QD_.
 TEMPLATES = {
@@ -54,8 +56,8 @@ def export_ros2(
         The written files.
 
     Raises:
-        ArgumentError: `estimator` or `safety` has another robot or period, `controller` cannot be exported, or `name`
-            is not a C identifier.
+        ArgumentError: `estimator` or `safety` has another robot or period, the rate of `controller` is not a whole
+            number of hertz or it cannot be exported, or `name` is not a C identifier.
         OSError: a file cannot be written.
     """
     source = ros2_package(controller, estimator=estimator, safety=safety, name=name)
@@ -73,6 +75,12 @@ def ros2_package(
     """Returns the files of `export_ros2` without writing them; same arguments and errors."""
     name, c_files, safety = controller_files(controller, estimator=estimator, safety=safety, name=name, lower=True)
     robot, walks = controller.robot, isinstance(controller, LocomotionController)
+    rate = round(1.0 / controller.dt)
+    if abs(rate * controller.dt - 1.0) > 1e-6:
+        raise ArgumentError(
+            f"controller: ros2_control runs at a whole number of hertz, but the period is {controller.dt:g} s; create "
+            f"it with dt=1/{rate}"
+        )
     folder = Path(__file__).parent / "ros2_package"
     limits = [float(x) for x in robot.effort_limits]
     parts = {
@@ -83,7 +91,8 @@ def ros2_package(
         "QD_ROBOT": re.sub(r"[^\w .-]", "_", robot.name, flags=re.ASCII),
         "QD_KIND": "walker" if walks else "wbc",
         "QD_LAW": "locomotion controller" if walks else "whole-body controller",
-        "QD_RATE": f"{round(1.0 / controller.dt)}",
+        "QD_RATE": str(rate),
+        "QD_MAX_DELAY": repr(MAX_COMPENSATED_DELAY),
         "QD_LIMITS": ", ".join("infinity" if x == float("inf") else repr(x) for x in limits),
         "QD_FEET": ", ".join(str(robot.feet.index(foot)) for foot in FEET) if walks else "",
         "QD_SOURCES": " ".join(sorted(f"src/{file}" for file in c_files if file.endswith(".c"))),

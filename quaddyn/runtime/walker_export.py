@@ -9,7 +9,7 @@ from ..errors import ArgumentTypeError, QuaddynError
 from ..kernels import tick_terms_c
 from ..kernels.c_source import identifier
 from ..locomotion import FEET, GAITS, Gait, LocomotionController
-from ..locomotion.command import NO_GROUND
+from ..locomotion.command import FALLEN, NO_GROUND
 from ..locomotion.embedded import embedded_walker
 from ..locomotion.embedded.embedded_walker_data import make_embedded_walker
 from ..locomotion.fall_detection import SIGN_TEXTS, FallSign
@@ -395,7 +395,7 @@ def walker_c(controller: LocomotionController, *, name: str | None = None) -> So
         "HOME": define_constant_array(f"{name}_home", robot.q_home),
         "MODE_NAMES": c_string_list(tuple(LocomotionMode.from_code(code).value for code in ModeCode)),
         "REASONS": c_string_list(tuple(REASON_TEXTS.get(reason, "") for reason in LimitReason)),
-        "SIGNS": c_string_list(tuple(SIGN_TEXTS[sign] for sign in FallSign)),
+        "SIGNS": c_string_list(tuple(SIGN_TEXTS[sign] or FALLEN for sign in FallSign)),
         "NO_GROUND_": c_string_list((NO_GROUND,)),
         "KKT_": str(robot.nu + robot.nv + 6 * len(solver.names) + levels + 1),
         "PERIOD_": repr(controller.dt),

@@ -122,7 +122,10 @@ class Server:
         # A foreign host name that resolves to this machine (DNS rebinding) gets 404.  Where every page needs a token,
         # all names are permitted, because other machines may use any.
         self._host_pattern = f"({'|'.join(map(re.escape, _LOOPBACK_NAMES))})"
-        if not ipaddress.ip_address(address).is_loopback:
+        if address != ADDRESS and ipaddress.ip_address(address).is_loopback:
+            self._hosts = (address,)
+            self._host_pattern = re.escape(address)
+        elif not ipaddress.ip_address(address).is_loopback:
             self._hosts = (_find_own_address() if address == _ALL_INTERFACES else address,)
             self._host_pattern, self._view_path = ".*", f"/{secrets.token_urlsafe(12)}/"
         started: Future[None] = Future()

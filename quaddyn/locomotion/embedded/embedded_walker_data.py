@@ -27,8 +27,8 @@ def make_embedded_walker(walking: GroundPhaseController) -> EmbeddedWalker:
     """Returns a locomotion controller as records, before its first tick, with its gait, gains and nominal friction.
 
     Args:
-        walking: part of the controller that has its records; without terrain map and payload estimate, with the
-            standard tasks.
+        walking: the `GroundPhaseController` of a controller without terrain map and payload estimate, with the standard
+            tasks.
 
     Raises:
         ArgumentError: the controller uses a feature that only Python has.

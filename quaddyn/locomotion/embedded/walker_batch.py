@@ -88,7 +88,7 @@ class LocomotionBatchCommand(FrozenArrays):
 
     @property
     def ok(self) -> NDArray[np.bool_]:
-        """Whether each lane (n,) is on its feet and whole-body control satisfied all its constraints."""
+        """Whether each lane (n,) has not fallen, and whole-body control satisfied all its constraints."""
         return np.asarray((self.outcome_codes == TickOutcome.SOLVED) & (self.mode_codes != ModeCode.FALLEN))
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
     on slopes.  Lanes do not interact.
 
     Args:
-        walking: part of the controller from which the lanes are made that has its records.
+        walking: the `GroundPhaseController` of the controller that is copied into the lanes.
         n: number of lanes.
         threads: number of threads.
 
@@ -239,15 +239,15 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
         self._request(LaneRequest.RESET, mask)
 
     def stand_up(self, mask: Any = None) -> None:
-        """Makes lanes rise to the home height, as `LocomotionController.stand_up`; same arguments and errors."""
+        """Makes lanes rise, as `LocomotionController.stand_up`; arguments and errors of `reset`."""
         self._request(LaneRequest.STAND_UP, mask)
 
     def lie_down(self, mask: Any = None) -> None:
-        """Makes lanes sink to a crouch, as `LocomotionController.lie_down`; same arguments and errors."""
+        """Makes lanes lower the trunk, as `LocomotionController.lie_down`; arguments and errors of `reset`."""
         self._request(LaneRequest.LIE_DOWN, mask)
 
     def _request(self, request: LaneRequest, mask: Any) -> None:
-        """Makes a request of lanes."""
+        """Applies a request to the lanes of a mask."""
         rows = check_mask(mask, self.n).astype(np.int8)
         with self._exclusive_call.acquire(request.name.lower()):
             request_lanes(self._work, self._lanes, request, rows)

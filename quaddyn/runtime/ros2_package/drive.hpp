@@ -23,8 +23,8 @@ constexpr double period = QD_UPPER_SAFETY_PERIOD;
 constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 // Largest torque of each joint [N m].
 constexpr std::array<double, n_joints> effort_limits = {QD_LIMITS};
-// Number of ticks after a gap between readings that the estimator makes up for.
-constexpr double max_periods = 20.0;
+// Longest gap between readings that the estimator bridges [periods].
+constexpr double max_periods = QD_MAX_DELAY / period;
 inline const char * const * joint_names = QD_NAME_safety_joints;
 
 // Reading of all sensors.
@@ -67,11 +67,11 @@ public:
     time_ = time;
   }
 
-  // Returns the last request, or zero if it is older than a timeout [s].
+  // Returns the last request, or zero if it is older than a timeout [s], or if the clock was set back since.
   std::array<double, 3> get(double time, double timeout) const
   {
     const double age = time - time_;
-    if (!(age <= timeout)) {
+    if (!(age >= 0.0 && age <= timeout)) {
       return {0.0, 0.0, 0.0};
     }
     return {forward_, left_, turn_};
@@ -84,7 +84,7 @@ private:
 class Drive
 {
 public:
-  // Forgets the state and a latched fault; the next complete reading starts the robot.
+  // Clears the state and a latched fault; the next complete reading starts the robot.
   void reset()
   {
     QD_NAME_safety_reset();

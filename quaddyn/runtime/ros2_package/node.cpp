@@ -2,6 +2,7 @@
 //
 // Subscribes to joint_states, imu and cmd_vel; computes a tick for every joint state, and publishes the torques on
 // effort_controller/commands, in the order of `joint_names`.
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -44,6 +45,13 @@ public:
 private:
   void on_joint_state(const sensor_msgs::msg::JointState & message)
   {
+    int n_found = 0;
+    for (const std::string & name : message.name) {
+      n_found += std::count(joint_names, joint_names + n_joints, name);
+    }
+    if (n_found < n_joints) {
+      return;  // a message of another publisher, such as a gripper
+    }
     reading_.position = reading_.velocity = reading_.torque = Reading::filled(nan);
     for (std::size_t k = 0; k < message.name.size(); k++) {
       for (int i = 0; i < n_joints; i++) {
