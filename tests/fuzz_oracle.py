@@ -202,13 +202,17 @@ def without_world(data: bytes, links: Iterable[str]) -> bytes:
 def with_held_joint(data: bytes, name: str, root: str, notes: Iterable[str]) -> bytes:
     """The file with the floating joint below the root link fixed, for a fixed root.
 
-    The loader may do so only with a finding that the joint is held.
+    The loader may do so only with a finding that the joint becomes fixed.
     """
     robot = ElementTree.fromstring(data)
     for joint in robot.findall("joint"):
         parent = joint.find("parent")
         floats = joint.get("type") == "floating" and parent is not None and parent.get("link") == root
-        if joint.get("name") == name and floats and any(f"{name!r} is held" in note for note in notes):
+        if (
+            joint.get("name") == name
+            and floats
+            and any(f"{name!r} is a floating joint and becomes fixed" in note for note in notes)
+        ):
             joint.set("type", "fixed")
     return bytes(ElementTree.tostring(robot))
 

@@ -221,6 +221,8 @@ def _geometry(tree: Any, wrong: list[str]) -> dict[str, tuple[int, int]]:
         for geometry in (*link.visuals, *link.collisions):
             shape = geometry.shape
             sizes = np.hstack([getattr(shape, k) for k in ("radius", "length", "size", "scale") if hasattr(shape, k)])
+            if type(shape).__name__ == "SphereShape" and geometry in link.collisions:
+                sizes = sizes + (sizes == 0.0)  # a sphere of radius 0 is a point, with a warning
             if not (np.isfinite(sizes).all() and (sizes != 0).all() and (sizes > 0).all() | hasattr(shape, "scale")):
                 wrong.append(f"geometry of {link.name!r} with sizes {sizes}")
     return {link.name: (len(link.visuals), len(link.collisions)) for link in tree.links}
