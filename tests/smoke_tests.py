@@ -6,6 +6,7 @@ SMOKE_TESTS = {
     "compiler": "test_compiled_torque_clamping::test_compiled_torque_clamping_equals_python",
     "contact": "test_contact_set::test_inverse_dynamics_minimizes_weighted_forces_and_torques",
     "control": "test_control::test_gravity_compensation_forces_are_vertical_on_level_ground",
+    "cuda": "test_cuda::test_invalid_states_have_nan_and_do_not_affect_others",
     "demo": "test_demo::test_slow_squat_lowers_the_base_by_30_percent",
     "dynamics": "test_dynamics::test_aba_inverts_rnea",
     "envs": "test_envs::test_reward_follows_its_formula",
