@@ -315,6 +315,17 @@ def test_invalid_logs_are_rejected_with_file_and_column(
         samples_from_columns(held, columns, source="run.csv")
 
 
+def test_one_velocity_in_another_unit_is_rejected_by_name(log: Log, held: qd.Robot) -> None:
+    columns, found = log.columns(), 0
+    for joint in held.actuated:
+        name = f"velocity {joint} [rad/s]"
+        if np.sqrt(np.mean(columns[name] ** 2)) > 0.06:
+            found += 1
+            with pytest.raises(qd.ArgumentError, match=f"derivative of column 'position {joint} "):
+                samples_from_columns(held, columns | {name: np.radians(columns[name])}, source="run")
+    assert found >= 6
+
+
 @pytest.mark.parametrize(
     "values", [["1"] * 2000, ["a"] * 2000, [1j] * 2000, [None, {}] * 1000, np.zeros(2000, dtype="M8[s]")]
 )

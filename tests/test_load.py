@@ -898,3 +898,12 @@ def test_pinocchio_models_with_unsupported_joints_or_order_are_rejected() -> Non
         model.appendBodyToJoint(joint, pin.Inertia.FromSphere(1.0, 0.1), pin.SE3.Identity())
     with pytest.raises(qd.ModelError, match="not in the order in which Pinocchio imports"):
         qd.load(model)
+
+
+def test_limits_in_degrees_and_leg_joints_without_motors_are_reported() -> None:
+    robot = qd.load("go2", limits={"FL_calf_joint": {"lower": -150.0, "upper": -30.0}})
+    assert any("seem to be in degrees" in str(finding) for finding in robot.report.findings)
+    assert not any("seem to be in degrees" in str(finding) for finding in qd.load("go2").report.findings)
+    passive = qd.load("go2", limits={"RR_calf_joint": {"effort": 0.0}})
+    with pytest.raises(qd.ArgumentError, match=r"leg joints RR_calf_joint of .* have no motors"):
+        qd.LocomotionController(passive)

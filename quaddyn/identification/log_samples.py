@@ -47,7 +47,7 @@ MAX_GAP = 3.0
 MIN_SAMPLES = 20
 #: Ratio of the derivative of the positions to the velocities beyond which, or below its inverse, units are wrong.
 MAX_VELOCITY_RATIO = 3.0
-#: Joints slower than this are not compared with the derivatives of their positions [rad/s or m/s].
+#: Joints whose velocities and derivatives of positions are both slower than this are not compared [rad/s or m/s].
 MIN_SPEED = 0.05
 #: Largest range of a position [m] or an angle [rad] of the base of a fixed root: above the noise of motion capture.
 MAX_FIXED_BASE_RANGE = 0.01
@@ -373,14 +373,15 @@ def _make_samples(
 
 def _check_velocities(robot: Robot, derivative: Array, measured: Array, log: _LogColumns) -> None:
     """Raises if velocities are not the derivatives of positions, because time or one of them has another unit."""
-    size = np.sqrt(np.mean(measured**2, axis=0))
-    if not len(size) or size.max() < MIN_SPEED:
+    size, derived = (np.sqrt(np.mean(x**2, axis=0)) for x in (measured, derivative))
+    moving = np.flatnonzero(np.maximum(size, derived) >= MIN_SPEED)
+    ratios = derived[moving] / np.maximum(size[moving], 1e-3 * MIN_SPEED)
+    wrong = np.flatnonzero(~((1.0 / MAX_VELOCITY_RATIO < ratios) & (ratios < MAX_VELOCITY_RATIO)))
+    if not len(wrong):
         return
-    i = int(size.argmax())
-    ratio = float(np.sqrt(np.mean(derivative[:, i] ** 2)) / size[i])
-    if not 1.0 / MAX_VELOCITY_RATIO < ratio < MAX_VELOCITY_RATIO:
-        position, velocity = (log.given[f"{x} {robot.actuated[i]}"] for x in ("position", "velocity"))
-        raise ArgumentError(
-            f"{log.source}: the derivative of column {position!r} is {ratio:.3g} times column {velocity!r}; the unit "
-            "of one of them or of the time is wrong; give units in the names of the columns, such as 'time [ms]'"
-        )
+    k = int(wrong[np.abs(np.log(np.maximum(ratios[wrong], 1e-9))).argmax()])
+    position, velocity = (log.given[f"{x} {robot.actuated[int(moving[k])]}"] for x in ("position", "velocity"))
+    raise ArgumentError(
+        f"{log.source}: the derivative of column {position!r} is {ratios[k]:.3g} times column {velocity!r}; the unit "
+        "of one of them or of the time is wrong; give units in the names of the columns, such as 'time [ms]'"
+    )

@@ -112,6 +112,7 @@ class Morphology:
         if not gravity > 0.0:
             raise ArgumentError(f"robot: {robot.name!r} is loaded without gravity; locomotion needs gravity")
         _reject_locked_legs(robot)
+        _reject_passive_legs(robot)
         limbs = make_limbs(robot)
         forward, left = forward_and_left(limbs)
         s = Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
@@ -172,6 +173,22 @@ class Morphology:
 def make_body_parameters(morphology: Morphology) -> BodyParameters:
     """Returns the parameters of a robot as a record of compiled functions."""
     return BodyParameters.from_values(**{name: getattr(morphology, name) for name in BodyParameters._fields})
+
+
+def _reject_passive_legs(robot: Robot) -> None:
+    """Rejects a robot with a leg joint without a motor, which no other joint moves.
+
+    Raises:
+        ArgumentError: there is such a joint.
+    """
+    if robot.coupling is not None:
+        return
+    passive = [joint for foot in FEET for joint in robot.legs[foot].joints if joint not in robot.actuated]
+    if passive:
+        raise ArgumentError(
+            f"robot: the leg joints {', '.join(dict.fromkeys(passive))} of {robot.name!r} have no motors, because "
+            "their effort limit is 0 or because of actuated=; pass limits= with their effort, or actuated="
+        )
 
 
 def _reject_locked_legs(robot: Robot) -> None:

@@ -37,7 +37,7 @@ from .legs import find_guessed_feet, make_foot, select_limbs
 from .limbs import find_limbs, trunk_index
 from .model import add_feet, build_pinocchio_model, independent_joint_losses
 from .overrides import apply_overrides, select_actuated_joints
-from .plausibility import find_unit_errors
+from .plausibility import find_angles_in_degrees, find_unit_errors
 from .report import Finding, ValidationReport
 from .robot import Foot, Robot
 from .root import ROOT_SIZES, ROOTS, attach_root, choose_root, reject_root_names
@@ -143,6 +143,8 @@ def load(
     rooted = attach_root(tree, root, findings)
     reject_root_names(rooted, root)
     resolved, provenance = apply_overrides(rooted, limits=limits, damping=damping, friction=friction, armature=armature)
+    if limits:
+        findings += find_angles_in_degrees([joint for joint in resolved.joints if joint.name in limits])
     if base is not None:
         provenance["base"] = "argument base"
     resolved = (resolve_mimics if mimic else remove_mimics)(resolved, findings)

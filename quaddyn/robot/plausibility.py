@@ -58,7 +58,7 @@ MAX_LISTED_JOINTS = 4
 
 def find_unit_errors(tree: Tree) -> list[Finding]:
     """Returns warnings for a robot whose values contradict each other or its size; each names the likely unit."""
-    findings = _find_angles_in_degrees(tree.joints)
+    findings = find_angles_in_degrees(tree.joints)
     where = Where(tree.file, 0, f'<robot name="{tree.name}">')
     reach = _link_distances(tree)
     size = max(reach[link.name] + _extent(link) for link in tree.links)
@@ -99,7 +99,7 @@ def find_unit_errors(tree: Tree) -> list[Finding]:
     return findings
 
 
-def _find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
+def find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
     """Returns one warning if position limits of revolute joints are angles in degrees."""
     found = []
     for joint in joints:
