@@ -280,14 +280,19 @@ def _evaluate_jacobian(element: CustomTask | CustomConstraint, s: State, rows: i
 
 
 def _check_row_values(element: CustomTask | CustomConstraint, method: str, given: Array | float, rows: int) -> Array:
-    """Returns one number per row of an element; a single row may be a scalar."""
-    values = np.asarray(given, dtype=np.float64)
+    """Returns one finite number per row of an element; a single row may be a scalar."""
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{element.name}.{method}: expected returned numbers, got {given!r}") from None
     if values.ndim == 0 and rows == 1:
-        return values[np.newaxis]
+        values = values[np.newaxis]
     if values.shape != (rows,):
         raise ArgumentError(
             f"{element.name}.{method}: expected a returned array of shape ({rows},), got {values.shape}"
         )
+    if not np.isfinite(values).all():
+        raise ArgumentError(f"{element.name}.{method}: expected returned finite numbers, got {given!r}")
     return values
 
 
