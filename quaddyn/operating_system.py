@@ -1,7 +1,7 @@
 """Calls of the operating system that not every system has: Linux, macOS and Windows behind one interface.
 
-No other module uses what the standard library has only on some systems.  Where a system lacks a call, the function here
-either has a portable substitute, or raises an `OSError` that names it.
+Other modules use such calls only where a test allows it, as `forks` does behind ``hasattr``.  Where a system lacks a
+call, the function here either has a portable substitute, or raises an `OSError` that names it.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def end_with_children(process: subprocess.Popen[Any], timeout: float) -> None:
 
     Args:
         process: the process.
-        timeout: time to wait for it to end by itself [s].
+        timeout: time to wait after each of the two signals [s].
     """
     if hasattr(os, "killpg"):
         for number in (signal.SIGTERM, signal.SIGKILL):

@@ -46,7 +46,7 @@ class Machine:
 _SYSTEM = "pc-windows-msvc-elf" if sys.platform == "win32" else "unknown-linux-gnu"
 
 #: Targets of compiled functions; one object file of each runs on every processor of the last ten years, on Linux and on
-#: macOS, which reserves the register x18.
+#: macOS; code for AArch64 does not use the register x18, which macOS reserves.
 PORTABLE = {
     "x86-64-v3": Machine(f"x86_64-{_SYSTEM}", "x86-64-v3", "", 256),
     "x86-64": Machine(f"x86_64-{_SYSTEM}", "x86-64", "", 128),
@@ -54,8 +54,7 @@ PORTABLE = {
 }
 
 
-#: Target of kernels for GPUs: PTX that the driver compiles for the GPU, of the first with this compute capability or a
-#: later one.
+#: Target of kernels for GPUs: PTX for compute capability 7.5 or later, which the driver compiles.
 GPU = Machine("nvptx64-nvidia-cuda", "sm_75", "+ptx70", 0)
 
 

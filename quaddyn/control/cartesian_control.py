@@ -1,4 +1,4 @@
-"""Controllers of a frame's rows: their common parts, impedance, and impedance of the trunk as a virtual model."""
+"""Cartesian controllers of a frame: their common parts, impedance, and impedance of the trunk as a virtual model."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class ArrayView(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Address after the last entry, without its size."""
+        """Address of the last entry."""
         return self.address + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
 
 

@@ -21,7 +21,7 @@ from .kernel_cache import KernelSignature, load_or_generate
 from .program import Program
 from .ptx_module import KERNEL_NAME, THREADS_PER_BLOCK, ptx_module
 
-#: Maximum number of blocks of a launch, hence 68 billion states.
+#: Maximum number of blocks of a launch.
 MAX_BLOCKS = 2**31 - 1
 
 

@@ -48,7 +48,7 @@ def odd_stride(size: int) -> int:
 class LocalMemoryAllocator(RegisterAllocator):
     """Register allocator whose spilled values lie in the local memory of the thread.
 
-    An instruction of PTX makes the address, so that LLVM does not turn the memory into more registers than there are.
+    Inline PTX computes the address, so that LLVM does not promote the array to registers.
     """
 
     spill_pointer = _LOCAL
@@ -77,8 +77,8 @@ class ThreadWriter(VectorWriter):
     def multiply_add(self, a: str, b: str, pointer: str) -> str:
         """Writes ``pointer + a b``, with a distance in bytes.
 
-        As an instruction of PTX it escapes LLVM's search for common parts of addresses, which takes seconds for
-        hundreds of entries, and the registers that these parts would occupy.
+        As inline PTX it is not subject to LLVM's elimination of common subexpressions, which takes seconds for
+        hundreds of entries, and whose results would occupy registers.
         """
         asm = 'asm "mad.lo.s64 $0, $1, $2, $3;", "=l,l,ln,l"'
         return self.new(f"call {_GLOBAL} {asm}(i64 {a}, i64 {b}, {_GLOBAL} {pointer})")

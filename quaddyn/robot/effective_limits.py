@@ -1,4 +1,4 @@
-"""Effort limits that have an effect: limits of a file that are much larger than any load of the robot are left out."""
+"""Effort limits small enough to constrain the robot; much larger ones of a file count as none."""
 
 from __future__ import annotations
 

@@ -24,8 +24,7 @@ from .robot import Robot
 EXTENSIONS = (0.8, 0.7, 0.9, 0.6)
 #: The part of each joint's range, and of the reachable extension, that a stance stays away from.
 RANGE_MARGIN = 0.02
-#: A knee that bends this many times as far forward as backward bends forward by default.  It is that of a human leg,
-#: which is overstretched where it bends backward.
+#: A knee that bends this many times as far forward as backward bends forward by default, as human knees do.
 FORWARD_RANGE_RATIO = 3.0
 #: No robot stands higher than this [m].
 MAX_HEIGHT = 1e3

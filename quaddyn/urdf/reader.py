@@ -47,6 +47,8 @@ MAX_SHAPES = 20_000
 NO_LIMIT = 1e6
 #: Velocity and effort limit that exporters write for "none".
 EXPORTED_NO_LIMIT = -1.0
+#: Magnitude of a roll, pitch or yaw angle beyond which it is in degrees [rad]: a full turn, and some rounding.
+MAX_ANGLE = 6.4
 
 #: Red, green, blue and opacity.
 Color = tuple[float, float, float, float]
@@ -83,6 +85,7 @@ class _UrdfReader(ElementReader):
         self.file, self.meshes = file, meshes
         #: Elements and URIs of meshes that were not found, by folder, reason and whether they only affect drawings.
         self.missing_meshes: dict[tuple[str, str, bool], list[tuple[XmlElement, str]]] = {}
+        self._has_angle_warning = False
 
     # -- elements --------------------------------------------------------------------------------------------
     def read_origin(self, element: XmlElement) -> Pose:
@@ -92,6 +95,14 @@ class _UrdfReader(ElementReader):
             return Pose.identity()
         xyz = self.read_vector(origin, "xyz", 3, default=(0.0, 0.0, 0.0))
         rpy = self.read_vector(origin, "rpy", 3, default=(0.0, 0.0, 0.0), bound=1e4)
+        if max(map(abs, rpy)) > MAX_ANGLE and not self._has_angle_warning:
+            self._has_angle_warning = True  # one warning for the file
+            self.warn(
+                origin,
+                f"rpy={origin.attrib.get('rpy')!r}: more than a full turn, which seems to be in degrees; other origins "
+                "of the file may be, too",
+                "give angles in radians",
+            )
         if not any(rpy) and not any(xyz):
             return Pose.identity()
         return Pose.of(rotation_from_rpy(*rpy), xyz)

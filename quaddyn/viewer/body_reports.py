@@ -1,4 +1,4 @@
-"""What the last tick of whole-body control did not achieve, by body, for the page."""
+"""Texts of active limits and of deficits of tasks at the last tick of whole-body control, by rigid body."""
 
 from __future__ import annotations
 

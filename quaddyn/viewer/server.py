@@ -406,9 +406,9 @@ class _Client(tornado.websocket.WebSocketHandler):
     def on_message(self, message: str | bytes) -> None:
         """Reads a message of a page: ``{"keys": [names], "axes": [x, y, turn], "paused": bool}``, always complete.
 
-        It contains ``"pull": [body, point (3), target (3)]`` while the mouse pulls, and may contain ``"step": 1`` or
-        ``"slide": [name, value]`` once. A list alone is the keys; anything else releases all inputs. Messages of pages
-        without the token are ignored.
+        It contains ``"pull"``, a list of seven numbers (body, point, target), while the mouse pulls, and may contain
+        ``"step": 1`` or ``"slide": [name, value]`` once. A list alone is the keys; anything else releases all inputs.
+        Messages of pages without the token are ignored.
         """
         if not self._may_control:
             return
