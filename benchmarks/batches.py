@@ -117,7 +117,7 @@ def measure_walkers(robot: qd.Robot, n: int, threads: int) -> None:
     print(repr(batch))
 
 
-#: What is measured, by name.
+#: Measurements by the value of ``--what``.
 MEASUREMENTS = {"simulations": measure_simulations, "controllers": measure_controllers, "walkers": measure_walkers}
 
 

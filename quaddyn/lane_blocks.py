@@ -17,6 +17,7 @@ from .robot.arguments import check_integer
 from .urdf.tree import Array
 
 Worker = TypeVar("Worker")
+Entry = TypeVar("Entry", bound=np.generic)
 
 #: Maximum number of lanes in a block, which one call of compiled code steps.
 BLOCK_SIZE = 64
@@ -120,7 +121,7 @@ def check_lane_rows(name: str, value: Any, n: int, size: int, *, one_row: bool =
     return np.ascontiguousarray(array[np.newaxis] if array.ndim == 1 else array, dtype=np.float64)
 
 
-def read_only(array: Array) -> Array:
+def read_only(array: NDArray[Entry]) -> NDArray[Entry]:
     """Returns a read-only view."""
     view = array.view()
     view.flags.writeable = False

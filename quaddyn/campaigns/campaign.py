@@ -75,7 +75,7 @@ def singular(name: str) -> str:
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """Returns a tuple as it is, and any other value as a tuple of one."""
+    """Returns the value if it is a tuple, and else a tuple that contains only the value."""
     return value if isinstance(value, tuple) else (value,)
 
 

@@ -1,6 +1,6 @@
 """`TrialCampaign`: base class of all campaigns whose cases are of type `Trial`; `GridCampaign`: trials on a grid.
 
-A grid campaign is a declaration: options, which of them span the grid, and what is drawn for a trial.
+A `GridCampaign` declares its options, the options whose values span the grid, and the random values of a trial.
 """
 
 from __future__ import annotations

@@ -257,7 +257,7 @@ def parse_device(name: object) -> int | None:
 class LoadedKernel:
     """A kernel on a GPU, compiled by the driver from PTX.
 
-    The driver stores what it compiled in the user's folder, so that it compiles a kernel once for each kind of GPU.
+    The driver caches compiled kernels in the home folder of the user: it compiles each one once for each kind of GPU.
 
     Args:
         device: the GPU.

@@ -45,11 +45,10 @@ def export_ros2(
     `WholeBodyController` it stands.  Contacts of feet are estimated from torques.
 
     Args:
-        controller: controller of a robot with a free root and feet: a `WholeBodyController` with the default tasks, see
-            `quaddyn.wbc.export_c`, or a `LocomotionController`, see `export_walker`.
-        folder: folder to write to, created if it does not exist.
-        estimator: estimator of the same robot and period; None: one with default noise.
-        safety: safety layer of the same robot and period; None: one with default limits.
+        controller: see `export_program`.
+        folder: see `export_program`.
+        estimator: see `export_program`.
+        safety: see `export_program`.
         name: prefix of files and functions, converted to lower case; None: the name of the robot.
 
     Returns:

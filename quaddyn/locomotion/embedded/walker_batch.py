@@ -12,7 +12,7 @@ from ...compiler import Record
 from ...errors import ArgumentError, ArgumentTypeError
 from ...exclusive_call import ExclusiveCall
 from ...kernels import TickTerms
-from ...lane_blocks import LaneBlocks, check_lane_rows, check_mask, count_bytes
+from ...lane_blocks import LaneBlocks, check_lane_rows, check_mask, count_bytes, read_only
 from ...robot.arguments import Numbers
 from ...strict_attributes import StrictAttributes
 from ...urdf.tree import Array, FrozenArrays, frozen
@@ -202,7 +202,7 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
             return self._make_command()
 
     def _make_command(self) -> LocomotionBatchCommand:
-        """Returns what the lanes' memories contain of the last tick."""
+        """Returns the command of the last tick, read from the memories of the lanes."""
         walker, output = self._work.walker.walker, self._work.walker.output
         walk, is_landing = walker.walk, self._view(walker.landing, "is_active") != 0
         modes, signs = self._view(walk.mode, "mode").copy(), self._view(walk.fall, "sign")
@@ -210,12 +210,12 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
         reasons[modes == ModeCode.FALLEN] = NO_GROUND_CODE + 1 + signs[modes == ModeCode.FALLEN]
         return LocomotionBatchCommand(
             tau=frozen(self._tau),
-            contacts=_frozen(self._view(output, "contacts") != 0),
+            contacts=read_only(self._view(output, "contacts") != 0),
             clamped_velocity=frozen(self._view(walk.report, "velocity")),
             friction=frozen(self._view(walk.friction, "friction")),
-            mode_codes=_frozen(modes),
-            reason_codes=_frozen(reasons),
-            outcome_codes=_frozen(self._lanes.outcome.copy()),
+            mode_codes=read_only(modes),
+            reason_codes=read_only(reasons),
+            outcome_codes=read_only(self._lanes.outcome.copy()),
         )
 
     def _view(self, record: Record, name: str) -> NDArray[Any]:
@@ -330,10 +330,4 @@ def _replace_records(x: Any, placed: dict[int, Record]) -> Any:
     if isinstance(x, tuple):
         parts = [_replace_records(each, placed) for each in x]
         return type(x)._make(parts) if hasattr(x, "_make") else tuple(parts)
-    return x
-
-
-def _frozen(x: NDArray[Any]) -> NDArray[Any]:
-    """Returns an array after making it read-only."""
-    x.flags.writeable = False
     return x

@@ -120,7 +120,7 @@ def request_lanes(work: WalkerWorkspace, lanes: WalkerLanes, request: LaneReques
     Args:
         work: memory of a walker.
         lanes: states of the lanes.
-        request: what is requested.
+        request: the request, for all of these lanes.
         mask: (m,) lanes that are concerned.
     """
     for i in range(len(mask)):
