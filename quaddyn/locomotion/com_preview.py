@@ -4,7 +4,23 @@ from __future__ import annotations
 
 import math
 
-from ..compiler import Matrix, Record, Vector, compiled, entry, local
+from ..compiler import (
+    LANE_WIDTH,
+    Lanes,
+    Matrix,
+    Record,
+    Vector,
+    broadcast8,
+    compiled,
+    entry,
+    load8,
+    local,
+    mask_range8,
+    max8,
+    min8,
+    select8,
+    store8,
+)
 from .gait import GaitState, clamp, compute_period, compute_swing_number
 from .morphology import Morphology
 from .path_reference import PathState, compute_displacement, compute_foothold, compute_world_velocity
@@ -17,6 +33,8 @@ N_SAMPLES = 256
 HORIZON_TIME_CONSTANTS = 5.0
 #: Change of the load fraction of a foot after touchdown and before lift-off [1/cycle].
 LOADING_RATE = 1.0 / LOADING_TIME
+#: Minimum load of a foot in stance, since the loads must not all vanish at an exchange of feet.
+MIN_LOAD = 1e-6
 
 
 class PreviewParameters(Record):
@@ -44,15 +62,40 @@ class ComReference(Record):
 
 
 @compiled()
-def compute_load_fraction(x: float, begin: float, end: float) -> float:
-    """Computes the load fraction of a foot in a stance from `begin` to `end` [cycles]."""
-    if not x < end:
-        return 0.0
-    # The loads must not all vanish at an exchange of feet.
-    return min(max(min(x - begin, end - x) * LOADING_RATE, 1e-6), 1.0)
+def find_next_cycle(x: Vector, offset: float, number: float, first: int) -> int:
+    """Returns the first sample after `first` in a later cycle of a foot, or the number of samples.
+
+    Args:
+        x: (N,) phases of the samples, in equal steps [cycles].
+        offset: phase offset of the foot [cycles].
+        number: number of the cycle of the foot at the sample `first`.
+        first: a sample.
+    """
+    count = len(x)
+    distance = (number + 1.0 + offset - x[0]) / (x[1] - x[0])
+    if not distance < count:
+        return count
+    k = max(int(distance) - 1, first + 1)  # the quotient is rounded
+    while k < count and x[k] - offset < number + 1.0:
+        k += 1
+    return k
 
 
 @compiled()
+def compute_load_fractions(x: Lanes, begin: float, end: float) -> Lanes:
+    """Computes the load fraction of a foot in one stance at `LANE_WIDTH` samples.
+
+    Args:
+        x: positions of the samples in the cycle of the foot [cycles].
+        begin: touchdown [cycles].
+        end: lift-off [cycles].
+    """
+    since_begin, until_end = x - broadcast8(begin), broadcast8(end) - x
+    ramp = min8(since_begin, until_end) * broadcast8(LOADING_RATE)
+    return select8(until_end, min8(max8(ramp, broadcast8(MIN_LOAD)), broadcast8(1.0)), broadcast8(0.0))
+
+
+@compiled(inline=False)
 def sample_cop(
     g: GaitState,
     path: PathState,
@@ -60,10 +103,10 @@ def sample_cop(
     feet: Matrix,
     step: float,
     cop: Matrix,
-    future_load: Vector,
+    loads: Matrix,
     load_fractions: Vector,
 ) -> None:
-    """Samples the center of pressure; in flight it is the previous one.
+    """Samples the center of pressure: the mean of the footholds, weighted with their loads; in flight the previous one.
 
     Args:
         g: phases of the gait.
@@ -71,53 +114,58 @@ def sample_cop(
         stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
         feet: (4, 3) present positions of the feet, world [m].
         step: time between samples [s].
-        cop: (N, 2) center of pressure at each sample, world [m]; written.
-        future_load: (N,) fraction of the load on coming footholds; written.
+        cop: (2, N) center of pressure at each sample, world [m]; written.
+        loads: (2, N) sum of the loads of all feet at each sample, and the part of it on coming footholds; written.
         load_fractions: (4,) present load fractions of the feet; written.
     """
-    phase, period, duty, first, last = g.phase, compute_period(g), g.duty_factor, g.first_swing, g.last_swing
-    foothold, present_number, number, begin, end, load = local(4, 2), local(4), local(4), local(4), local(4), local(4)
-    zx, zy, future_weight = 0.0, 0.0, 0.0
-    for i in range(4):
-        foothold[i, 0], foothold[i, 1] = feet[i, 0], feet[i, 1]
-        zx += 0.25 * feet[i, 0]
-        zy += 0.25 * feet[i, 1]
-        n = compute_swing_number(g, i)
-        present_number[i], number[i] = n, n
-        begin[i] = n if n > first[i] else -math.inf
-        end[i] = n + duty if n <= last[i] else math.inf
-    step_cycles = step / period
-    for k in range(len(future_load)):
-        total = 0.0
-        for i in range(4):
-            x = phase + k * step_cycles - g.phase_offsets[i]
-            if x >= number[i] + 1.0 and number[i] <= last[i]:  # x only grows
-                n = clamp(math.floor(x), first[i], last[i] + 1.0)
-                number[i] = n
-                begin[i] = n if n > first[i] else -math.inf
-                end[i] = n + duty if n <= last[i] else math.inf
-                if n > present_number[i]:
-                    time = (n + 0.5 * duty + g.phase_offsets[i] - phase) * period
-                    foothold[i, 0], foothold[i, 1] = compute_foothold(path, stance, i, time)
-            load[i] = compute_load_fraction(x, begin[i], end[i])
-            total += load[i]
-        if total > 0.0:
-            zx, zy, future_weight = 0.0, 0.0, 0.0
-        scale = 1.0 / max(total, 1e-12)
-        for i in range(4):
-            load[i] *= scale
-            if number[i] > present_number[i]:
-                future_weight += load[i]
-            zx += load[i] * foothold[i, 0]
-            zy += load[i] * foothold[i, 1]
-            if k == 0:
-                load_fractions[i] = load[i]
-        cop[k, 0], cop[k, 1], future_load[k] = zx, zy, future_weight
+    period, duty, count = compute_period(g), g.duty_factor, N_SAMPLES
+    x, now = local(N_SAMPLES), local(LANE_WIDTH)
+    for k in range(count):
+        x[k] = g.phase + k * (step / period)
+    cop[:] = 0.0
+    loads[:] = 0.0
+    for foot in range(4):
+        first, last, offset = g.first_swing[foot], g.last_swing[foot], g.phase_offsets[foot]
+        px, py, present, k = feet[foot, 0], feet[foot, 1], compute_swing_number(g, foot), 0
+        number = present
+        while k < count:  # one cycle of the foot after the other
+            if x[k] - offset >= number + 1.0 and number <= last:
+                number = clamp(math.floor(x[k] - offset), first, last + 1.0)
+                if number > present:
+                    time = (number + 0.5 * duty + offset - g.phase) * period
+                    px, py = compute_foothold(path, stance, foot, time)
+            stop = find_next_cycle(x, offset, number, k) if number <= last else count
+            begin = number if number > first else -math.inf
+            end = number + duty if number <= last else math.inf
+            for i in range(k // LANE_WIDTH * LANE_WIDTH, stop, LANE_WIDTH):
+                load = compute_load_fractions(load8(x, i) - broadcast8(offset), begin, end)
+                load = mask_range8(load, k - i, stop - i)
+                if k == 0 and i == 0:
+                    store8(load, now, 0)
+                store8(load8(cop, 0, i) + load * broadcast8(px), cop, 0, i)
+                store8(load8(cop, 1, i) + load * broadcast8(py), cop, 1, i)
+                store8(load8(loads, 0, i) + load, loads, 0, i)
+                if number > present:
+                    store8(load8(loads, 1, i) + load, loads, 1, i)
+            k = stop
+        load_fractions[foot] = now[0]
+    for foot in range(4):
+        load_fractions[foot] /= max(loads[0, 0], 1e-12)
+    zx = 0.25 * (feet[0, 0] + feet[1, 0] + feet[2, 0] + feet[3, 0])
+    zy = 0.25 * (feet[0, 1] + feet[1, 1] + feet[2, 1] + feet[3, 1])
+    future_load = 0.0
+    for k in range(count):
+        if loads[0, k] > 0.0:
+            scale = 1.0 / loads[0, k]
+            zx, zy, future_load = scale * cop[0, k], scale * cop[1, k], scale * loads[1, k]
+        cop[0, k], cop[1, k], loads[1, k] = zx, zy, future_load
 
 
 @compiled()
 def sample_stiffness(preview: PreviewParameters, g: GaitState, stiffness: Vector) -> None:
-    """Samples ``(g + zddot) / (h + z)``: acceleration divided by the distance from the center of pressure.
+    """Samples ``(g + zddot) / (h + z)``, the acceleration divided by the distance from the center of pressure.
+
+    Nothing is written if it is constant.
 
     Args:
         preview: parameters of the preview.
@@ -125,10 +173,8 @@ def sample_stiffness(preview: PreviewParameters, g: GaitState, stiffness: Vector
         stiffness: (N_CYCLE_SAMPLES,) written [1/s^2].
     """
     profile, unit = g.force_profile, preview.gravity * compute_period(g) * compute_period(g)
-    for i in range(len(stiffness)):
-        if profile.is_constant:
-            stiffness[i] = preview.frequency * preview.frequency
-        else:
+    if not profile.is_constant:
+        for i in range(len(stiffness)):
             stiffness[i] = preview.gravity * profile.force[i] / (preview.height + unit * profile.height[i])
 
 
@@ -175,11 +221,11 @@ def preview_com(
         feet: (4, 3) present positions of the feet, world [m].
         reference: written.
     """
-    cop, future_load, stiffness = local(N_SAMPLES, 2), local(N_SAMPLES), local(N_CYCLE_SAMPLES)
+    cop, loads, stiffness = local(2, N_SAMPLES), local(2, N_SAMPLES), local(N_CYCLE_SAMPLES)
     step, frequency = preview.step, preview.frequency
-    sample_cop(g, path, stance, feet, step, cop, future_load, reference.load_fractions)
+    sample_cop(g, path, stance, feet, step, cop, loads, reference.load_fractions)
     sample_stiffness(preview, g, stiffness)
-    last = len(future_load) - 1
+    last = N_SAMPLES - 1
     a, b = 1.0, 1.0 / frequency
     # From the last sample on, the pressure follows the path reference.
     x, y = compute_displacement(path, last * step)
@@ -187,13 +233,15 @@ def preview_com(
     x, y = path.position[0] + x + velocity_x / frequency, path.position[1] + y + velocity_y / frequency
     future_weight, step_cycles, sample_rate = 1.0, step / compute_period(g), 1.0 / step
     stiffness_now, cosh, sinh_over_rate, rate_sinh = -1.0, 1.0, 0.0, 0.0
+    stiffness_next = frequency * frequency
     for n_back in range(last):
         k = last - 1 - n_back
-        cycle = g.phase + (k + 0.5) * step_cycles
-        position = (cycle - math.floor(cycle)) * len(stiffness)
-        i = min(int(position), len(stiffness) - 1)
-        j = i + 1 if i + 1 < len(stiffness) else 0
-        stiffness_next = stiffness[i] + (position - i) * (stiffness[j] - stiffness[i])
+        if not g.force_profile.is_constant:
+            cycle = g.phase + (k + 0.5) * step_cycles
+            position = (cycle - math.floor(cycle)) * len(stiffness)
+            i = min(int(position), len(stiffness) - 1)
+            j = i + 1 if i + 1 < len(stiffness) else 0
+            stiffness_next = stiffness[i] + (position - i) * (stiffness[j] - stiffness[i])
         if stiffness_next != stiffness_now:
             stiffness_now = stiffness_next
             rate = math.sqrt(stiffness_now)
@@ -203,13 +251,13 @@ def preview_com(
             rate_sinh = stiffness_now * sinh_over_rate
         c, d = a * cosh + b * rate_sinh, a * sinh_over_rate + b * cosh
         # The pressure is interpolated linearly between samples.
-        u, v, f = cop[k + 1, 0] - cop[k, 0], cop[k + 1, 1] - cop[k, 1], future_load[k + 1] - future_load[k]
+        u, v, f = cop[0, k + 1] - cop[0, k], cop[1, k + 1] - cop[1, k], loads[1, k + 1] - loads[1, k]
         difference, slope = a - c, (b - d) * sample_rate
-        x -= difference * cop[k, 0] + (a + slope) * u
-        y -= difference * cop[k, 1] + (a + slope) * v
-        future_weight -= difference * future_load[k] + (a + slope) * f
+        x -= difference * cop[0, k] + (a + slope) * u
+        y -= difference * cop[1, k] + (a + slope) * v
+        future_weight -= difference * loads[1, k] + (a + slope) * f
         a, b = c, d
-    reference.cop[0], reference.cop[1] = cop[0, 0], cop[0, 1]
+    reference.cop[0], reference.cop[1] = cop[0, 0], cop[1, 0]
     reference.dcm[0], reference.dcm[1] = x / a, y / a
     reference.foothold_gain = future_weight / a
     reference.frequency = a / b
