@@ -14,6 +14,8 @@ Decisions where the specification is silent or real files disagree:
   an infinite limit, unknown attributes on physical elements, anything about materials, a floating or planar joint
   directly below a massless root: doubts;
 * errors in visual elements, and undeclared prefixes (of other tools), are doubts;
+* a negative mass, damping or friction, or reversed limits, within `ROUNDING` of 0 or of each other are doubts, which a
+  loader may read as 0 or as equal limits: exporters write such residues of rounding;
 * identical duplicate children are harmless, contradictory ones are faults;
 * inertia practically without mass (a radius of gyration beyond `GYRATION`) is a fault;
 * numbers beyond `ABSURD` are faults, beyond `LARGE` doubts (both in `fuzz_reading`).
@@ -27,7 +29,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-from fuzz_reading import NV, Array, Body, Reading, parse
+from fuzz_reading import NV, ROUNDING, Array, Body, Reading, parse
 
 PSD_TOLERANCE = 1e-6
 VOID = 1e4  # [rad or m]; a position limit beyond this may be read as no limit
@@ -261,7 +263,8 @@ def misfits(data: bytes, facts: dict[str, Any]) -> list[str]:
         if given and joint.type in ("revolute", "prismatic") and joint.lower is not None and joint.upper is not None:
             for got, want in zip(given, (joint.lower, joint.upper), strict=True):
                 void = np.isinf(got) and abs(want) >= VOID and np.sign(got) == np.sign(want)
-                if not (void or abs(got - want) <= 1e-12 * abs(want)):
+                # Limits that a residue of rounding, such as -5e-324, reverses are read as equal.
+                if not (void or abs(got - want) <= 1e-12 * abs(want) + (ROUNDING if joint.lower > joint.upper else 0)):
                     wrong.append(f"limits of {joint.name!r}: {given} instead of {(joint.lower, joint.upper)}")
     if any(d.startswith(f"body {reading.root!r}: pseudo") for d in reading.doubts) and facts["geometry"] is not None:
         if not any(f'"{link}"' in f for link in reading.bodies[0].links for f in facts["findings"]):

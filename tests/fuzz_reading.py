@@ -199,6 +199,8 @@ def _read_link(element: Element, out: Reading) -> None:
     xx, xy, xz, yy, yz, zz = (_scalar(moments, k, out) for k in MOMENTS)
     if mass < 0:
         out.doubts.append(f"link {name!r} alone: mass {mass}")
+    if -ROUNDING <= mass < 0:  # a residue of rounding, as in the documentation of the loader
+        mass = 0.0
     out.inertials[name] = (mass, com, rotation, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
 
 

@@ -23,6 +23,8 @@ MAX_TEXT = 64  # characters of an element's text that are kept: a number
 #: Start of the namespace names of prefixes that the document does not declare.
 UNDECLARED = "undeclared:"
 MAX_MESSAGE_LENGTH = 400  # largest number of characters of a file that a message repeats
+#: Elements whose names are optional and need not be unique, so that they do not identify a part of the robot.
+LABELLED_ELEMENTS = frozenset({"visual", "collision", "material"})
 
 
 def shorten(text: str, max_length: int = MAX_MESSAGE_LENGTH) -> str:
@@ -49,7 +51,7 @@ class XmlElement:
 
     @property
     def where(self) -> Where:
-        """File, line and the path of tags from the nearest named ancestor down to this element."""
+        """File, line and the path of tags from the nearest ancestor with an identifying name to this element."""
         parts: list[str] = []
         node: XmlElement | None = self
         while node is not None and node.parent is not None:  # <robot> is the same for all
@@ -57,7 +59,7 @@ class XmlElement:
             parts.append(
                 f'<{shorten(node.tag)} name="{shorten(name)}">' if name is not None else f"<{shorten(node.tag)}>"
             )
-            if name is not None:
+            if name is not None and node.tag not in LABELLED_ELEMENTS:
                 break
             node = node.parent
         return Where(self.file, self.line, "".join(reversed(parts)) or f"<{shorten(self.tag)}>")
