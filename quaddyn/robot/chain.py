@@ -33,8 +33,8 @@ class Chain:
         self._placements = placements
         self._axes = [bodies[i].joint.axis for i in indices]  # type: ignore[union-attr]
         self._slides = [bodies[i].joint.type == "prismatic" for i in indices]  # type: ignore[union-attr]
-        self._K = [np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]]) for a in self._axes]
-        self._K2 = [K @ K for K in self._K]
+        K = [np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]]) for a in self._axes]
+        self._K, self._K2 = np.array(K), np.array([each @ each for each in K])
 
     @property
     def n(self) -> int:
@@ -77,6 +77,8 @@ class Chain:
         """
         q = np.asarray(q, dtype=np.float64)
         origins, axes = np.empty((*q.shape, 3)), np.empty((*q.shape, 3))
+        angles = q[..., None, None]
+        turns = np.eye(3) + np.sin(angles) * self._K + (1.0 - np.cos(angles)) * self._K2
         R, p = np.eye(3), np.zeros(3)
         for i, (placement, axis) in enumerate(zip(self._placements, self._axes, strict=True)):
             p = p + R @ placement.translation
@@ -85,7 +87,6 @@ class Chain:
             if self._slides[i]:
                 p = p + axes[..., i, :] * q[..., i, None]
             else:
-                angle = q[..., i, None, None]
-                R = R @ (np.eye(3) + np.sin(angle) * self._K[i] + (1.0 - np.cos(angle)) * self._K2[i])
+                R = R @ turns[..., i, :, :]
             origins[..., i, :] = p
         return origins, axes, np.asarray(p + R @ self.tip)

@@ -65,7 +65,7 @@ class _LegStance:
         self.middle = np.clip(np.zeros(self.chain.n), self.low, self.high)
         self.normal = limb.knee if turning[limb.knee] else limb.hip  # the joint whose axis is normal to the leg's plane
         self.side = float(self.measure(self.middle)[3][2])
-        self.sole = self._foot_vectors(np.zeros(self.chain.n))
+        self.sole = self._foot_vectors(*self.chain.forward(np.zeros(self.chain.n)))
 
     @functools.cached_property
     def samples(self) -> Array:
@@ -91,7 +91,9 @@ class _LegStance:
 
         The normal of the leg plane is given by its components upward (tilt), forward (turn) and to the left.
         """
-        origins, axes, tip = self.chain.forward(q)
+        return self._measure(*self.chain.forward(q))
+
+    def _measure(self, origins: Array, axes: Array, tip: Array) -> _Features:
         hip, knee = origins[..., self.limb.hip, :], origins[..., self.limb.knee, :]
         axis = axes[..., self.normal, :]
         line = tip - hip
@@ -99,9 +101,8 @@ class _LegStance:
         offset = _distance_from_line(line, knee - hip, self.forward, self.up)
         return line @ self.forward, np.linalg.norm(line, axis=-1), tip @ self.up, plane, offset
 
-    def _foot_vectors(self, q: Array) -> Array:
+    def _foot_vectors(self, origins: Array, axes: Array, tip: Array) -> Array:
         """Returns the last axis, times the leg length, and the foot from the last joint, (..., 6) [m]."""
-        origins, axes, tip = self.chain.forward(q)
         return np.concatenate((self.limb.reach * axes[..., -1, :], tip - origins[..., -1, :]), axis=-1)
 
     def turned(self, plane: Array) -> NDArray[np.bool_]:
@@ -145,10 +146,11 @@ class _LegStance:
 
         With `level`, those of the foot's orientation follow: a sole is level as with all joints at zero.
         """
-        residual = self._residual(self.measure(q), height, shift)
+        poses = self.chain.forward(q)
+        residual = self._residual(self._measure(*poses), height, shift)
         if not level:
             return residual
-        return np.concatenate((residual, self._foot_vectors(q) - self.sole), axis=-1)
+        return np.concatenate((residual, self._foot_vectors(*poses) - self.sole), axis=-1)
 
     def _residual(self, features: _Features, height: float, shift: float) -> Array:
         along, _, foot_height, plane, _ = features

@@ -218,10 +218,11 @@ def validate_model(
                 "links that it moves"
             )
         scale = 1.0 / np.sqrt(diagonal)
-        values, vectors = np.linalg.eigh(M * np.outer(scale, scale))
+        values = np.linalg.eigvalsh(M * np.outer(scale, scale))
         smallest = min(smallest, float(values[0]))
         condition = max(condition, float(values[-1] / max(values[0], 1e-300)))
         if values[0] < MIN_EIGENVALUE:
+            _, vectors = np.linalg.eigh(M * np.outer(scale, scale))
             j = int(np.argmax(np.abs(vectors[:, 0])))
             raise ModelError(
                 f"{file}: the mass matrix is not positive definite (smallest eigenvalue {values[0]:.2g} at unit "
