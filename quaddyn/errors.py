@@ -14,6 +14,10 @@ class ModelError(QuaddynError, ValueError):
     """Error in a robot description; the message names file, element, value and what to do."""
 
 
+class UnreadableFileError(ModelError):
+    """Error of a robot description that does not exist or cannot be opened; the message names the file."""
+
+
 class ArgumentError(QuaddynError, ValueError):
     """Error of an argument with a wrong shape or range or a non-finite value; the message names it."""
 

@@ -96,6 +96,37 @@ def test_misuse_and_missing_files_exit_with_2(
     assert said.err and not said.out and not list(tmp_path.glob("*.csv"))
 
 
+#: Commands with a file that does not exist, for each option and argument that names a file to read.
+MISSING_FILES = [
+    *(f"{command} absent.urdf" for command in ("check", "view", "convert", "leg", "codegen", "preflight")),
+    "check absent",
+    "check go2 --against absent.urdf",
+    "excite absent.urdf --out x.csv",
+    "demo --headless --robot absent.urdf",
+    "datasheet absent.urdf --workers 0",
+    "datasheet go2 --compare absent.urdf --only slope --workers 0",
+    "campaign gaits --robot absent.urdf --workers 0",
+    "identify absent.csv --robot two_link_leg",
+    "replay absent.npz",
+    "replay absent.db#1",
+    "log view absent.npz --robot go2",
+    "log compare absent.qdlog absent.qdlog",
+    *(f"log {name} absent.qdlog" for name in ("show", "plot", "view", "replay", "fit-actuators", "csv", "mcap")),
+    *(f"campaign {name} absent.db" for name in ("resume", "show", "export --csv x.csv")),
+]
+
+
+@pytest.mark.parametrize("words", MISSING_FILES)
+def test_missing_files_exit_with_2_and_are_named(
+    words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of_main(monkeypatch, *words.split()) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("error: ") and "absent" in said.err and not said.out
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("words", [(), ("campaign",), ("log",)])
 def test_incomplete_commands_print_help_and_exit_with_2(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

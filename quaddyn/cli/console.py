@@ -54,7 +54,7 @@ def page_addresses(viewer: Viewer) -> str:
 def progress(items: list[T], title: str) -> Iterator[T]:
     """Yields the items with a progress bar on stderr."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-    with Progress(*columns, console=err, transient=True) as display:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as display:
         yield from display.track(items, description=title)
 
 
@@ -65,7 +65,7 @@ def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[float], None]
     The bar appears at the first call, so that other messages can be printed before.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    display = Progress(*columns, console=err, transient=True, disable=quiet)
+    display = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
     task = display.add_task(title, total=1.0)
 
     def update(fraction: float) -> None:
@@ -86,7 +86,7 @@ def campaign_progress(title: str, *, quiet: bool) -> Iterator[Callable[[Progress
         BarColumn(),
         TextColumn("{task.completed:,.0f}/{task.fields[of]}, {task.fields[rate]}, {task.fields[remaining]}"),
     )
-    display = Progress(*columns, console=err, transient=True, disable=quiet)
+    display = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
     task = display.add_task(title, total=None, of="?", rate="", remaining="")
 
     def update(current: ProgressLike) -> None:

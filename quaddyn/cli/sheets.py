@@ -83,7 +83,7 @@ def datasheet(
         TextColumn("{task.fields[trials]:,} trials"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=err, transient=True) as display:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as display:
         task = display.add_task("", total=None, trials=0)
 
         def on_progress(current: MeasurementProgress) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ModelError
+from ..errors import ModelError, UnreadableFileError
 from ..robot import Robot, load
 
 if TYPE_CHECKING:
@@ -59,9 +59,15 @@ def validate(name: str, **options: Any) -> Verdict:
     Args:
         name: catalogue name or file.
         **options: see `quaddyn.load`.
+
+    Raises:
+        UnreadableFileError: there is no such file, or it cannot be opened.
+        UnknownNameError: there is no such robot.
     """
     try:
         return Verdict(name, load(name, **options), "", None)
+    except UnreadableFileError:  # a wrong argument, not a result
+        raise
     except ModelError as error:
         return Verdict(name, None, str(error), None)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pinocchio as pin
 
-from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError, UnreadableFileError
 from ..safe_files import read_regular_file
 from ..urdf.meshes import MeshFinder
 from ..urdf.mjcf import is_mjcf
@@ -158,7 +158,7 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return read_regular_file(path, MAX_BYTES)
     except OSError as error:
-        raise ModelError(f"{path}: the file cannot be read: {error.strerror}") from None
+        raise UnreadableFileError(f"{path}: the file cannot be read: {error.strerror}") from None
 
 
 def insert_element(source: str | bytes, tag: str) -> str | bytes:
