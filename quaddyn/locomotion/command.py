@@ -122,16 +122,12 @@ class LocomotionCommand:
             jump_plan: plan of the jump in progress.
         """
         out = cls.__new__(cls)
-        assign = object.__setattr__
-        assign(out, "_details", details)
-        assign(out, "tau", tau)
-        assign(out, "mode", mode)
-        assign(out, "contacts", contacts)
-        assign(out, "wbc_command", wbc_command)
-        assign(out, "requested_velocity", requested_velocity)
-        assign(out, "estimated_payload_mass", estimated_payload_mass)
-        assign(out, "jump_plan", jump_plan)
-        assign(out, "timing", "")
+        for assign, value in zip(
+            _ASSIGNMENTS,
+            (details, tau, mode, contacts, wbc_command, requested_velocity, estimated_payload_mass, jump_plan, ""),
+            strict=True,
+        ):
+            assign(out, value)
         return out
 
     def __getattr__(self, name: str) -> Any:
@@ -203,3 +199,20 @@ class LocomotionCommand:
             else ""
         )
         return f"{self.mode.value}; commanded {speeds.format(*self.clamped_velocity)}{limit_text}"
+
+
+#: Assignments of the attributes that `LocomotionCommand.from_tick` sets; faster than ``object.__setattr__``.
+_ASSIGNMENTS = tuple(
+    getattr(LocomotionCommand, name).__set__
+    for name in (
+        "_details",
+        "tau",
+        "mode",
+        "contacts",
+        "wbc_command",
+        "requested_velocity",
+        "estimated_payload_mass",
+        "jump_plan",
+        "timing",
+    )
+)
