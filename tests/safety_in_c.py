@@ -42,14 +42,17 @@ class SafetyInC:
         subprocess.run([COMPILER, *flags, "-o", str(out), *sources, "-lm"], check=True)
         self.library, self.safety = ctypes.CDLL(str(out)), safety
         self.library.layer_name.restype = ctypes.c_char_p
-        pointers, number = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_double
+        pointers, number = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p), ctypes.c_double
         self.library.layer_tick_at.argtypes = (*pointers, number, number, ctypes.c_int)
         self.library.layer_tick.argtypes = (*pointers, ctypes.c_bool, number, ctypes.c_int)
+        self.library.layer_size.restype = ctypes.c_size_t
+        self.memory = ctypes.create_string_buffer(self.library.layer_size())
+        self.library.layer_initialize(self.memory)
         self.damp = MotorCommand.from_damping(safety.limit_arrays.fault_damping)
 
     def reset(self) -> None:
         """Same as `Safety.reset`."""
-        self.library.layer_reset()
+        self.library.layer_reset(self.memory)
 
     def filter_command(
         self, m: Measurement, command: MotorCommand | None, now: float, raised: int
@@ -75,8 +78,8 @@ class SafetyInC:
         given = self.damp if command is None else command
         out = np.array([given.tau, given.position, given.velocity, given.stiffness, given.damping])
         raised = FaultCode.NO_COMMAND if command is None and not raised else raised
-        code = function(ctypes.byref(reading), out.ctypes.data, first, second, raised)
-        joint = self.library.layer_joint()
+        code = function(self.memory, ctypes.byref(reading), out.ctypes.data, first, second, raised)
+        joint = self.library.layer_joint(self.memory)
         return code, None if joint < 0 else self.safety.robot.actuated[joint], out
 
 

@@ -24,6 +24,7 @@ from quaddyn.runtime import (
     export_estimator,
     export_interface,
     export_program,
+    export_safety,
 )
 from quaddyn.runtime.simulated_interface import make_noisy_sensors
 from quaddyn.simulation import Measurement, Simulation
@@ -166,6 +167,56 @@ def test_programs_reject_files_that_are_not_shared_memory_of_their_robot(program
     for path in ("missing", "else", "arm", *others):
         done = subprocess.run([str(program), str(tmp_path / path), "1"], capture_output=True, encoding="utf-8")
         assert done.returncode == 2 and "shared memory" in done.stderr
+
+
+TWO_ROBOTS = """
+#include <math.h>
+#include <string.h>
+#include "one.h"
+#include "two.h"
+
+int main(void)
+{
+    static one first, second, copy;
+    static two filter, other;
+    static const double joints[TWO_NU] = {HOME}, rest[TWO_NU];
+    static double up[3] = {0.0, 0.0, 9.81}, q[3][TWO_NQ], v[TWO_NV];
+    static const unsigned char standing[TWO_NF] = {1, 1, 1, 1};
+    one_command command;
+    one_reading reading = {joints, rest, rest, up, NULL, NULL, NULL};
+    int failed = 0;
+    one_initialize(&first);
+    one_initialize(&second);
+    memset(&command, 0, sizeof command);
+    failed += one_tick(&first, &reading, &command, true, ONE_PERIOD, ONE_LINK_LOST) != ONE_LINK_LOST;
+    copy = first;
+    failed += one_tick(&copy, &reading, &command, true, ONE_PERIOD, 0) != ONE_LINK_LOST;
+    failed += one_tick(&second, &reading, &command, true, ONE_PERIOD, 0) != 0;
+    one_reset(&first);
+    failed += one_tick(&first, &reading, &command, true, ONE_PERIOD, ONE_LINK_LOST) != ONE_LINK_LOST;
+    two_initialize(&filter);
+    two_initialize(&other);
+    two_start(&filter, joints, up);
+    two_odometry(&filter, q[0], v);
+    two_start(&other, joints, up);
+    up[0] = 1.0;
+    two_update(&other, joints, rest, rest, up, standing, 1);
+    two_odometry(&filter, q[1], v);
+    two_odometry(&other, q[2], v);
+    failed += memcmp(q[0], q[1], sizeof q[0]) != 0 || memcmp(q[0], q[2], sizeof q[0]) == 0;
+    return failed;
+}
+"""
+
+
+def test_safety_layers_and_estimators_of_several_robots_are_independent(go2, tmp_path):
+    export_safety(Safety(go2, dt=DT), tmp_path, name="one")
+    export_estimator(BaseEstimator(go2, dt=DT), tmp_path, name="two")
+    (tmp_path / "main.c").write_text(
+        TWO_ROBOTS.replace("HOME", ", ".join(map(repr, go2.q_home[7:].tolist()))), encoding="ascii"
+    )
+    program = cc.compiled(tmp_path, tmp_path / "robots", *cc.SANITIZED, program=tmp_path / "main.c")
+    assert subprocess.run([str(program)]).returncode == 0
 
 
 def test_an_arm_has_an_interface_but_no_program(tmp_path):

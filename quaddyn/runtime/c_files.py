@@ -7,10 +7,47 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import ArgumentError
 from ..kernels.c_source import identifier
 from ..version import __version__
+from ..wbc.export_data import StaticData
+
+_MEMORY = """\
+/* Memory of NAME.h. Written by quaddyn VERSION; do not edit. */
+#ifndef UPPER_MEMORY_H
+#define UPPER_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Memory of a robot; a copy continues with the same tick. Its members are for internal use. */
+typedef struct {
+    MEMBERS
+} NAME;
+
+#endif
+"""
+
+_MEMORY_FUNCTIONS = """\
+/* Pointers to the memory of a robot. */
+static TYPE_ view(const NAME *robot)
+{
+    NAME *m = (NAME *)robot;
+    return (TYPE_)POINTERS;
+}
+
+void NAME_initialize(NAME *m)
+{
+    memset(m, 0, sizeof *m);
+    INITIALIZATIONS
+}
+
+size_t NAME_size(void)
+{
+    return sizeof(NAME);
+}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +104,28 @@ def fill_template(text: str, name: str, parts: Mapping[str, str]) -> str:
     parts = {"UPPER": name.upper(), "NAME": name, "VERSION": __version__} | dict(parts)
     placeholders = re.compile("|".join(sorted(parts, key=len, reverse=True)))
     return placeholders.sub(lambda match: parts[match[0]], text).encode("ascii", "backslashreplace").decode()
+
+
+def define_robot(data: StaticData, record: Any, name: str) -> tuple[str, str]:
+    """Returns the memory of an export as one C structure per robot.
+
+    Args:
+        data: writer of the memory with the owner ``m``; members and initial values that it has are kept.
+        record: record of the arrays and numbers that functions use.
+        name: prefix of the files, and name of the structure.
+
+    Returns:
+        Text of ``NAME_memory.h``; and the functions ``view``, which returns the record of a robot, ``NAME_initialize``
+        and ``NAME_size``.  `StaticData.definitions` must be written before them.
+    """
+    pointers = "\n    ".join(data.define_value(record).splitlines())
+    parts = {
+        "TYPE_": type(record).__name__,
+        "POINTERS": pointers,
+        "MEMBERS": "\n    ".join(data.members),
+        "INITIALIZATIONS": "\n    ".join(data.initializations),
+    }
+    return fill_template(_MEMORY, name, parts), fill_template(_MEMORY_FUNCTIONS, name, parts)
 
 
 def rename_core_functions(text: str, prefix: str, name: str, about: str) -> str:

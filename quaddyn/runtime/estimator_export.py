@@ -16,18 +16,21 @@ from ..estimation.invariant_filter import (
 )
 from ..kernels import tick_terms_c
 from ..robot.joint_positions import JointPositions
-from ..wbc.export_data import StaticData
-from .c_files import SourceFiles, c_string_list, fill_template, rename_core_functions, validate_c_name
+from ..wbc.export_data import StaticData, define_constant_array
+from .c_files import SourceFiles, c_string_list, define_robot, fill_template, rename_core_functions, validate_c_name
 
 _HEADER = """\
 /* NAME: pose and velocity of the base of ROBOT, estimated from encoders, an IMU and stance feet. Written by quaddyn
    VERSION; do not edit.
 
    A contact-aided invariant extended Kalman filter; see quaddyn.estimation.BaseEstimator. SI units, radians;
-   joints in the order of NAME_joints. Static memory, no allocation, not thread-safe. */
+   joints in the order of NAME_joints. No allocation: all memory is one structure, NAME, of which a program may have
+   several; each is used by one thread at a time. */
 
 #ifndef UPPER_H
 #define UPPER_H
+
+#include "NAME_memory.h"
 
 #define UPPER_NQ NQ_
 #define UPPER_NV NV_
@@ -44,29 +47,35 @@ extern "C" {
 extern const char *const NAME_joints[UPPER_NU];
 extern const char *const NAME_feet[UPPER_NF];
 
+/* Set the memory to its initial values; required before any other function. */
+void NAME_initialize(NAME *robot);
+
+/* Size of the memory [bytes], for callers in other languages. */
+size_t NAME_size(void);
+
 /* Initialize with a state. */
-void NAME_reset(const double q[UPPER_NQ], const double v[UPPER_NV]);
+void NAME_reset(NAME *robot, const double q[UPPER_NQ], const double v[UPPER_NV]);
 
 /* Initialize at rest above the origin, with the lowest foot at height 0 and the vertical of the accelerometer [m/s^2],
    preferably the mean of several readings. */
-void NAME_start(const double position[UPPER_NU], const double accelerometer[3]);
+void NAME_start(NAME *robot, const double position[UPPER_NU], const double accelerometer[3]);
 
 /* Process one reading, `periods` after the previous one (more than 1 if readings were lost): gyroscope [rad/s] and
    accelerometer [m/s^2] in IMU axes; standing: 1 for each stance foot. */
-void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU], const double gyro[3],
-    const double accelerometer[3], const unsigned char standing[UPPER_NF], int periods);
+void NAME_update(NAME *robot, const double position[UPPER_NU], const double velocity[UPPER_NU],
+    const double gyro[3], const double accelerometer[3], const unsigned char standing[UPPER_NF], int periods);
 
 /* Get the estimate: measured joints, and the base with its velocity in base axes; the position may jump. */
-void NAME_state(double q[UPPER_NQ], double v[UPPER_NV]);
+void NAME_state(const NAME *robot, double q[UPPER_NQ], double v[UPPER_NV]);
 
 /* Get the estimate with a position without jumps, for control. */
-void NAME_odometry(double q[UPPER_NQ], double v[UPPER_NV]);
+void NAME_odometry(const NAME *robot, double q[UPPER_NQ], double v[UPPER_NV]);
 
 /* Whether a stance foot was inconsistent with the estimate at the last reading. */
-int NAME_slips(int foot);
+int NAME_slips(const NAME *robot, int foot);
 
 /* (NX, NX) covariance of the errors of attitude, velocity, position, gyroscope and accelerometer bias, and feet. */
-const double *NAME_covariance(void);
+const double *NAME_covariance(const NAME *robot);
 
 #ifdef __cplusplus
 }
@@ -81,21 +90,16 @@ _SOURCE = """\
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "NAME_core.h"
 #include "NAME_terms.h"
-
-#if defined(__GNUC__)
-#define ALIGNED __attribute__((aligned(64)))
-#else
-#define ALIGNED
-#endif
 
 DEFINITIONS
 
 MODEL
 
-MEMORY
+MEMORY_FUNCTIONS
 
 const char *const NAME_joints[UPPER_NU] = {JOINTS};
 const char *const NAME_feet[UPPER_NF] = {FEET};
@@ -104,99 +108,100 @@ const char *const NAME_feet[UPPER_NF] = {FEET};
 static const int q_index[UPPER_NU] = {Q_INDEX}, v_index[UPPER_NU] = {V_INDEX};
 static const unsigned char is_continuous[UPPER_NU] = {IS_CONTINUOUS};
 
-static double terms[TERMS_];
-static double configuration[UPPER_NQ] = {CONFIGURATION};
-static double motion[UPPER_NV];
-
 static Vector vector(const double *at, int64_t n)
 {
     return (Vector){(double *)at, n};
 }
 
 /* Compute the terms of the feet with the base at rest in the origin. */
-static void compute_terms(const double *position, const double *velocity)
+static void compute_terms(NAME *robot, const double *position, const double *velocity)
 {
     static const double origin[7] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0};
     for (int i = 0; i < 7; i++) {
-        configuration[i] = origin[i];
+        robot->configuration[i] = origin[i];
     }
     for (int i = 0; i < 6; i++) {
-        motion[i] = 0.0;
+        robot->motion[i] = 0.0;
     }
     for (int i = 0; i < UPPER_NU; i++) {
         if (is_continuous[i]) {
-            configuration[q_index[i]] = cos(position[i]);
-            configuration[q_index[i] + 1] = sin(position[i]);
+            robot->configuration[q_index[i]] = cos(position[i]);
+            robot->configuration[q_index[i] + 1] = sin(position[i]);
         } else {
-            configuration[q_index[i]] = position[i];
+            robot->configuration[q_index[i]] = position[i];
         }
-        motion[v_index[i]] = velocity[i];
+        robot->motion[v_index[i]] = velocity[i];
     }
-    NAME_terms(configuration, motion, terms);
+    NAME_terms(robot->configuration, robot->motion, robot->terms);
 }
 
-void NAME_reset(const double q[UPPER_NQ], const double v[UPPER_NV])
+void NAME_reset(NAME *robot, const double q[UPPER_NQ], const double v[UPPER_NV])
 {
     for (int i = 7; i < UPPER_NQ; i++) {
-        configuration[i] = q[i];
+        robot->configuration[i] = q[i];
     }
     for (int i = 6; i < UPPER_NV; i++) {
-        motion[i] = v[i];
+        robot->motion[i] = v[i];
     }
+    FilterState memory = view(robot);
     NAME_core_initialize(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
 }
 
-void NAME_start(const double position[UPPER_NU], const double accelerometer[3])
+void NAME_start(NAME *robot, const double position[UPPER_NU], const double accelerometer[3])
 {
     static const double zero_velocity[UPPER_NU];
-    compute_terms(position, zero_velocity);
-    NAME_core_initialize_at_rest(&model, &memory, vector(terms, TERMS_), vector(accelerometer, 3),
-        vector(configuration, UPPER_NQ), vector(motion, UPPER_NV));
+    FilterState memory = view(robot);
+    compute_terms(robot, position, zero_velocity);
+    NAME_core_initialize_at_rest(&model, &memory, vector(robot->terms, TERMS_), vector(accelerometer, 3),
+        vector(robot->configuration, UPPER_NQ), vector(robot->motion, UPPER_NV));
 }
 
-void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU], const double gyro[3],
-    const double accelerometer[3], const unsigned char standing[UPPER_NF], int periods)
+void NAME_update(NAME *robot, const double position[UPPER_NU], const double velocity[UPPER_NU],
+    const double gyro[3], const double accelerometer[3], const unsigned char standing[UPPER_NF], int periods)
 {
     int64_t is_stance[UPPER_NF];
+    FilterState memory = view(robot);
     for (int i = 0; i < UPPER_NF; i++) {
         is_stance[i] = standing[i] != 0;
     }
-    compute_terms(position, velocity);
-    NAME_core_update_estimate(&model, &memory, vector(terms, TERMS_), vector(gyro, 3), vector(accelerometer, 3),
+    compute_terms(robot, position, velocity);
+    NAME_core_update_estimate(&model, &memory, vector(robot->terms, TERMS_), vector(gyro, 3), vector(accelerometer, 3),
         (IntVector){is_stance, UPPER_NF}, periods);
 }
 
 /* Write the measured joints into q and v. */
-static void write_joints(double *q, double *v)
+static void write_joints(const NAME *robot, double *q, double *v)
 {
     for (int i = 7; i < UPPER_NQ; i++) {
-        q[i] = configuration[i];
+        q[i] = robot->configuration[i];
     }
     for (int i = 6; i < UPPER_NV; i++) {
-        v[i] = motion[i];
+        v[i] = robot->motion[i];
     }
 }
 
-void NAME_state(double q[UPPER_NQ], double v[UPPER_NV])
+void NAME_state(const NAME *robot, double q[UPPER_NQ], double v[UPPER_NV])
 {
-    write_joints(q, v);
+    FilterState memory = view(robot);
+    write_joints(robot, q, v);
     NAME_core_write_base_state(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
 }
 
-void NAME_odometry(double q[UPPER_NQ], double v[UPPER_NV])
+void NAME_odometry(const NAME *robot, double q[UPPER_NQ], double v[UPPER_NV])
 {
-    write_joints(q, v);
+    FilterState memory = view(robot);
+    write_joints(robot, q, v);
     NAME_core_write_odometry(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
 }
 
-int NAME_slips(int foot)
+int NAME_slips(const NAME *robot, int foot)
 {
-    return foot >= 0 && foot < UPPER_NF && memory.is_slipping.at[foot] != 0;
+    return foot >= 0 && foot < UPPER_NF && view(robot).is_slipping.at[foot] != 0;
 }
 
-const double *NAME_covariance(void)
+const double *NAME_covariance(const NAME *robot)
 {
-    return memory.P.at;
+    return view(robot).P.at;
 }
 """
 
@@ -229,22 +234,26 @@ def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceF
         raise ArgumentTypeError(f"estimator: expected a BaseEstimator, got {type(estimator).__name__}")
     robot, joints = estimator.robot, JointPositions.actuated(estimator.robot)
     name = validate_c_name(name, f"{robot.name}_estimator")
-    model, memory = StaticData(""), StaticData("never")
+    model, memory = StaticData(""), StaticData("never", owner="m")
     state = estimator._state.copy()
     for intermediate in (state.noise_effect, state.PHt, state.gain, state.error):
         intermediate[...] = 0.0
+    n_terms, configuration = estimator._terms.size, estimator.state()[0]
+    memory.members += [f"double terms[{n_terms}], configuration[{robot.nq}], motion[{robot.nv}];"]
+    memory.definitions.append(define_constant_array("initial_configuration", configuration, static=True))
+    memory.initializations.append("memcpy(m->configuration, initial_configuration, sizeof initial_configuration);")
+    memory_header, memory_functions = define_robot(memory, state, name)
     terms = tick_terms_c(robot, robot.feet, name=f"{name}_terms")
     parts = {
         "MODEL": model.define_structure(estimator._model, "model", "FilterModel").replace(
             "static ", "static const ", 1
         ),
-        "MEMORY": memory.define_structure(state, "memory", "FilterState"),
+        "MEMORY_FUNCTIONS": memory_functions,
         "JOINTS": c_string_list(robot.actuated),
         "FEET": c_string_list(robot.feet),
         "V_INDEX": ", ".join(map(str, robot.actuated_index.tolist())),
         "IS_CONTINUOUS": ", ".join(str(int(x)) for x in joints.turning),
-        "CONFIGURATION": ", ".join(map(repr, estimator.state()[0].tolist())),
-        "TERMS_": str(estimator._terms.size),
+        "TERMS_": str(n_terms),
         "NX_": str(len(state.P)),
         "PERIOD_": repr(estimator.dt),
         "ROBOT": robot.name,
@@ -259,6 +268,7 @@ def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceF
     files = {
         f"{name}.h": fill_template(_HEADER, name, parts),
         f"{name}.c": fill_template(_SOURCE, name, parts),
+        f"{name}_memory.h": memory_header,
         f"{name}_core.h": rename_core_functions(core.header, "estimation_invariant_filter", name, about),
         f"{name}_core.c": rename_core_functions(core.source, "estimation_invariant_filter", name, about),
         f"{name}_terms.h": terms.header,

@@ -40,6 +40,9 @@ enum { NU = UPPER_ESTIMATOR_NU, NF = UPPER_ESTIMATOR_NF };
 
 /* Time without a new reading after which the program ends [s]. */
 static const double timeout = 5.0;
+/* Memory of estimator and safety layer. */
+static NAME_estimator estimator;
+static NAME_safety safety;
 /* Damping before the first torque, and while the robot's process damps its motors after a fault [N m s/rad]. */
 static const double damping[NU] = {DAMPING};
 
@@ -104,7 +107,8 @@ int main(int count, char **arguments)
         return 2;
     }
     read_arguments(count, arguments);
-    NAME_safety_reset();
+    NAME_estimator_initialize(&estimator);
+    NAME_safety_initialize(&safety);
     while (wait_for_reading(&memory, last_number, &reading)) {
         const double start = seconds(), cpu_start = read_clock(CLOCK_PROCESS_CPUTIME_ID);
         memset(&command, 0, sizeof command);
@@ -114,7 +118,7 @@ int main(int count, char **arguments)
             running = ticks > 0;
             motion_start = reading.header.time;
             reset_controller();
-            NAME_estimator_start(reading.position, reading.accelerometer);
+            NAME_estimator_start(&estimator, reading.position, reading.accelerometer);
         } else if (running && reading.header.state != 0) {
             running = 0;
             stops++;
@@ -124,9 +128,9 @@ int main(int count, char **arguments)
             const double elapsed = reading.header.time - last_time;
             const int periods = elapsed <= MAX_DELAY ? (int)(elapsed / UPPER_ESTIMATOR_PERIOD + 0.5) : 1;
             find_stance(&reading, standing);
-            NAME_estimator_update(reading.position, reading.velocity, reading.gyro, reading.accelerometer, standing,
-                periods > 1 ? periods : 1);
-            NAME_estimator_odometry(q, v);
+            NAME_estimator_update(&estimator, reading.position, reading.velocity, reading.gyro, reading.accelerometer,
+                standing, periods > 1 ? periods : 1);
+            NAME_estimator_odometry(&estimator, q, v);
             unsolved += !compute_torques(&reading, reading.header.time - motion_start, q, v, command.tau);
         } else {
             memcpy(command.damping, damping, sizeof damping);
@@ -136,7 +140,7 @@ int main(int count, char **arguments)
             reading.torque, reading.feet, reading.temperature};
         NAME_safety_command filtered;
         memcpy(&filtered, command.tau, sizeof filtered);
-        fault = NAME_safety_tick_at(&sensors, &filtered, reading.header.time, seconds(), 0);
+        fault = NAME_safety_tick_at(&safety, &sensors, &filtered, reading.header.time, seconds(), 0);
         memcpy(command.tau, &filtered, sizeof filtered);
         NAME_interface_write(&memory, &command, reading.header.time);
         longest = fmax(longest, seconds() - start);

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 
 from ..compiler.c99 import c_source
 from ..errors import ArgumentTypeError
 from ..kernels.c_source import identifier
 from ..wbc.export_data import StaticData
-from .c_files import SourceFiles, c_string_list, fill_template, rename_core_functions, validate_c_name
+from .c_files import SourceFiles, c_string_list, define_robot, fill_template, rename_core_functions, validate_c_name
 from .faults import FAULT_TEXTS
 from .safety import Safety
 from .safety_filter import filter_command
@@ -18,13 +17,16 @@ _HEADER = """\
 /* NAME: the safety layer of ROBOT, written by quaddyn VERSION. Do not edit.
 
    Filters the commands of any controller for the motors. SI units, radians; the order of joints is that of NAME_joints.
-   Static memory, no allocation, not thread-safe. Faults and limits are documented in quaddyn.runtime.Safety. Results
+   No allocation: all memory is one structure, NAME, of which a program may have several; each is used by one thread at
+   a time. Faults and limits are documented in quaddyn.runtime.Safety. Results
    equal those of Python bit for bit if products and sums are not contracted in either one (-ffp-contract=off). */
 
 #ifndef UPPER_H
 #define UPPER_H
 
 #include <stdbool.h>
+
+#include "NAME_memory.h"
 
 #define UPPER_NU NU_
 #define UPPER_NF NF_
@@ -59,8 +61,14 @@ extern "C" {
 /* Names of the joints. */
 extern const char *const NAME_joints[UPPER_NU];
 
+/* Set the memory to its initial values; required before any other function. */
+void NAME_initialize(NAME *robot);
+
+/* Size of the memory [bytes], for callers in other languages. */
+size_t NAME_size(void);
+
 /* Clear all state, including a latched fault. */
-void NAME_reset(void);
+void NAME_reset(NAME *robot);
 
 /* Filter the command of one tick. Returns the code of the latched fault, 0 if there is none.
    time: time stamp of the reading, by the robot's clock [s]. The reading is not new if the stamp is NaN, infinite,
@@ -68,15 +76,15 @@ void NAME_reset(void);
    now: the caller's clock [s]. If it advances by less than a period per call, one period per call is counted.
    raised: code of a fault detected elsewhere, 0 for none; -1 if no command was received: the motors are damped in this
    tick, and no fault is latched. */
-int NAME_tick_at(const NAME_reading *reading, NAME_command *command, double time, double now, int raised);
+int NAME_tick_at(NAME *robot, const NAME_reading *reading, NAME_command *command, double time, double now, int raised);
 
 /* The same without time stamps. fresh: whether the reading is new since the last tick; elapsed: time between this
    reading and the last accepted one [s]. */
-int NAME_tick(const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised);
+int NAME_tick(NAME *robot, const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised);
 
 /* Name of a fault code; index of the joint of the latched fault, -1 if there is none. */
 const char *NAME_name(int code);
-int NAME_joint(void);
+int NAME_joint(const NAME *robot);
 
 #ifdef __cplusplus
 }
@@ -95,17 +103,11 @@ _SOURCE = """\
 
 #include "NAME_core.h"
 
-#if defined(__GNUC__)
-#define ALIGNED __attribute__((aligned(64)))
-#else
-#define ALIGNED
-#endif
-
 DEFINITIONS
 
 LIMITS
 
-MEMORY
+MEMORY_FUNCTIONS
 
 const char *const NAME_joints[UPPER_NU] = {JOINTS};
 
@@ -119,32 +121,31 @@ static Vector optional(const double *at, int64_t n)
 /* A required sensor; all NaN if it is missing. */
 static Vector required(const double *at, int64_t n)
 {
-    static double unknown[UPPER_NU + 3];
-    for (int64_t i = 0; at == NULL && i < n; i++) {
-        unknown[i] = NAN;
-    }
+    static const double unknown[UPPER_NU + 3] = {UNKNOWN};
     return optional(at == NULL ? unknown : at, n);
 }
 
-void NAME_reset(void)
+void NAME_reset(NAME *robot)
 {
-CLEAR
+    NAME_initialize(robot);
 }
 
-int NAME_tick_at(const NAME_reading *reading, NAME_command *command, double time, double now, int raised)
+int NAME_tick_at(NAME *robot, const NAME_reading *reading, NAME_command *command, double time, double now, int raised)
 {
     SensorArrays r = {required(reading->position, UPPER_NU), required(reading->velocity, UPPER_NU), GYRO_,
         ACCELEROMETER_, optional(reading->torque, UPPER_NU), optional(reading->feet, UPPER_NF),
         optional(reading->temperature, UPPER_NU)};
     CommandArrays arrays = {{command->tau, UPPER_NU}, {command->position, UPPER_NU}, {command->velocity, UPPER_NU},
         {command->stiffness, UPPER_NU}, {command->damping, UPPER_NU}};
+    SafetyMemory memory = view(robot);
     return (int)NAME_core_filter_command(&limits, &r, &arrays, &memory, time, now, raised);
 }
 
-int NAME_tick(const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised)
+int NAME_tick(NAME *robot, const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised)
 {
+    const SafetyMemory memory = view(robot);
     return NAME_tick_at(
-        reading, command, fresh ? *memory.reading_stamp + elapsed : NAN, *memory.caller_clock, raised);
+        robot, reading, command, fresh ? *memory.reading_stamp + elapsed : NAN, *memory.caller_clock, raised);
 }
 
 const char *NAME_name(int code)
@@ -153,10 +154,11 @@ const char *NAME_name(int code)
     return code >= 0 && code < (int)(sizeof names / sizeof *names) ? names[code] : "unknown";
 }
 
-int NAME_joint(void)
+int NAME_joint(const NAME *robot)
 {
     static const unsigned char has_joint[] = {HAS_JOINT};
-    int64_t code = *memory.fault;
+    const SafetyMemory memory = view(robot);
+    const int64_t code = *memory.fault;
     return has_joint[code] && *memory.fault_index >= 0 ? (int)*memory.fault_index : -1;
 }
 """
@@ -189,16 +191,16 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
     robot = safety.robot
     name = validate_c_name(name, f"{robot.name}_safety")
     fresh = Safety(robot, dt=safety.dt).memory
-    limits, memory = StaticData(""), StaticData("never")
+    limits, memory = StaticData(""), StaticData("never", owner="m")
+    memory_header, memory_functions = define_robot(memory, fresh, name)
     parts = {
         "LIMITS": limits.define_structure(safety.limit_arrays, "limits", "LimitArrays").replace(
             "static ", "static const ", 1
         ),
-        "MEMORY": memory.define_structure(fresh, "memory", "SafetyMemory"),
+        "MEMORY_FUNCTIONS": memory_functions,
+        "UNKNOWN": ", ".join(["NAN"] * (robot.nu + 3)),
     }
     parts["DEFINITIONS"] = "\n\n".join([*limits.definitions, *memory.definitions])
-    arrays = re.findall(r"(\w+)\[\d+\];", parts["DEFINITIONS"])  # without initial values
-    parts["CLEAR"] = "\n".join(f"    memset({each}, 0, sizeof {each});" for each in arrays)
     parts["JOINTS"] = c_string_list(robot.actuated)
     parts["NAMES"] = c_string_list(("none", *(FAULT_TEXTS[code][0] for code in sorted(FAULT_TEXTS))))
     parts["HAS_JOINT"] = ", ".join(
@@ -220,6 +222,7 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
     files = {
         f"{name}.h": fill_template(_HEADER, name, parts),
         f"{name}.c": fill_template(_SOURCE, name, parts),
+        f"{name}_memory.h": memory_header,
         f"{name}_core.h": rename_core_functions(core.header, "runtime_safety_filter", name, about),
         f"{name}_core.c": rename_core_functions(core.source, "runtime_safety_filter", name, about),
     }

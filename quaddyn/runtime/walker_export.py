@@ -18,7 +18,7 @@ from ..locomotion.velocity_limits import REASON_TEXTS, LimitReason, allocate_gai
 from ..robot.robot import Robot
 from ..wbc.export_api import OUTCOME_MEANINGS
 from ..wbc.export_data import StaticData, define_constant_array
-from .c_files import SourceFiles, c_string_list, fill_template, rename_core_functions, validate_c_name
+from .c_files import SourceFiles, c_string_list, define_robot, fill_template, rename_core_functions, validate_c_name
 
 _HEADER = """\
 /* NAME: locomotion of ROBOT: standing, walking, recovery steps, landing and falls. Written by quaddyn VERSION; do not
@@ -119,22 +119,6 @@ double NAME_kkt(const NAME *robot);
 #endif
 """
 
-_MEMORY = """\
-/* Memory of NAME.h. Written by quaddyn VERSION; do not edit. */
-#ifndef UPPER_MEMORY_H
-#define UPPER_MEMORY_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-/* Memory of a controller; copying it copies the controller. Its members are for internal use. */
-typedef struct {
-    MEMBERS
-} NAME;
-
-#endif
-"""
-
 _SOURCE = """\
 /* Memory and functions of NAME.h. Written by quaddyn VERSION; do not edit. */
 #include "NAME.h"
@@ -149,23 +133,7 @@ DEFINITIONS
 
 GAIT_LIMITS
 
-/* Pointers to the memory of a controller. */
-static EmbeddedWalker view(const NAME *robot)
-{
-    NAME *m = (NAME *)robot;
-    return (EmbeddedWalker)WALKER;
-}
-
-void NAME_initialize(NAME *m)
-{
-    memset(m, 0, sizeof *m);
-    INITIALIZATIONS
-}
-
-size_t NAME_size(void)
-{
-    return sizeof(NAME);
-}
+MEMORY_FUNCTIONS
 
 const char *const NAME_joints[UPPER_NU] = {JOINTS};
 const char *const NAME_feet[4] = {FEET_};
@@ -361,7 +329,7 @@ def walker_c(controller: LocomotionController, *, name: str | None = None) -> So
     name = validate_c_name(name, f"{robot.name}_walker")
     walker = make_embedded_walker(controller._walking)
     data, limits_data = StaticData("wbc_data_model", owner="m"), StaticData("gait")
-    definition = data.define_value(walker)
+    memory_header, memory_functions = define_robot(data, walker, name)
     gaits = dict[str, Gait]()
     for gait in _feasible_gaits(controller):
         gaits.setdefault(identifier(gait.name), gait)  # a gait of the controller replaces the standard one of its name
@@ -386,10 +354,8 @@ def walker_c(controller: LocomotionController, *, name: str | None = None) -> So
             f"    case {upper}_GAIT_{word.upper()}:\n        {name}_core_select_gait(&e, &gait_{word});\n        break;"
             for word in gaits
         ),
+        "MEMORY_FUNCTIONS": memory_functions,
         "DEFINITIONS": "\n\n".join([*data.definitions, *limits_data.definitions]),
-        "WALKER": "\n    ".join(definition.splitlines()),
-        "MEMBERS": "\n    ".join(data.members),
-        "INITIALIZATIONS": "\n    ".join(data.initializations),
         "JOINTS": c_string_list(robot.actuated),
         "FEET_": c_string_list(FEET),
         "HOME": define_constant_array(f"{name}_home", robot.q_home),
@@ -406,7 +372,7 @@ def walker_c(controller: LocomotionController, *, name: str | None = None) -> So
     files = {
         f"{name}.h": fill_template(_HEADER, name, parts),
         f"{name}.c": fill_template(_SOURCE, name, parts),
-        f"{name}_memory.h": fill_template(_MEMORY, name, parts),
+        f"{name}_memory.h": memory_header,
         f"{name}_core.h": rename_core_functions(core.header, "locomotion_embedded_embedded_walker", name, about),
         f"{name}_core.c": rename_core_functions(core.source, "locomotion_embedded_embedded_walker", name, about),
         f"{name}_terms.h": terms.header,

@@ -1,6 +1,6 @@
 // State estimator, QD_LAW and safety layer of QD_ROBOT as one class, written by quaddyn QD_VERSION.
-// SI units, radians; joints in the order of `joint_names`.  No allocation and no locks after construction.  The state of
-// estimator and safety layer is that of the C functions, which is static: use one object in a process, from one thread.
+// SI units, radians; joints in the order of `joint_names`.  No allocation and no locks after construction.  A process may
+// have several objects; each is used by one thread at a time.
 #ifndef QD_UPPER_DRIVE_HPP_
 #define QD_UPPER_DRIVE_HPP_
 
@@ -87,7 +87,8 @@ public:
   // Clears the state and a latched fault; the next complete reading starts the robot.
   void reset()
   {
-    QD_NAME_safety_reset();
+    QD_NAME_estimator_initialize(&estimator_);
+    QD_NAME_safety_initialize(&safety_);
     running_ = false;
     fault_ = 0;
   }
@@ -106,7 +107,7 @@ public:
       running_ = true;
       start_time_ = last_time_ = reading.time;
       reset_controller();
-      QD_NAME_estimator_start(reading.position.data(), reading.accelerometer.data());
+      QD_NAME_estimator_start(&estimator_, reading.position.data(), reading.accelerometer.data());
     }
     QD_NAME_safety_command command{};
     if (reading.complete()) {
@@ -115,16 +116,16 @@ public:
       last_time_ = reading.time;
       std::array<unsigned char, n_feet> standing = stance_feet();
       QD_NAME_estimator_update(
-        reading.position.data(), reading.velocity.data(), reading.gyro.data(), reading.accelerometer.data(),
-        standing.data(), periods);
+        &estimator_, reading.position.data(), reading.velocity.data(), reading.gyro.data(),
+        reading.accelerometer.data(), standing.data(), periods);
       double q[QD_UPPER_ESTIMATOR_NQ], v[QD_UPPER_ESTIMATOR_NV];
-      QD_NAME_estimator_odometry(q, v);
+      QD_NAME_estimator_odometry(&estimator_, q, v);
       compute_torques(q, v, velocity, command.tau);
     }
     const QD_NAME_safety_reading sensors = {
       reading.position.data(), reading.velocity.data(), reading.gyro.data(), reading.accelerometer.data(),
       reading.torque.data(), nullptr, nullptr};
-    fault_ = QD_NAME_safety_tick_at(&sensors, &command, reading.time, now, 0);
+    fault_ = QD_NAME_safety_tick_at(&safety_, &sensors, &command, reading.time, now, 0);
     for (int i = 0; i < n_joints; i++) {
       // Effort interfaces have no gains: the law of the motors is computed here, with the newest reading.
       double tau = command.tau[i];
@@ -146,6 +147,9 @@ public:
 private:
 QD_MOTION
 
+  // Memory of estimator and safety layer.
+  QD_NAME_estimator estimator_{};
+  QD_NAME_safety safety_{};
   bool running_ = false;
   int fault_ = 0;
   double start_time_ = 0.0, last_time_ = 0.0;
