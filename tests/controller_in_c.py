@@ -68,6 +68,10 @@ class ExportedController:
         self.library = ctypes.CDLL(str(compiled(folder, Path(folder) / f"{name}.so", *flags)))
         self.tau, self.wanted = np.zeros(robot.nu), np.zeros(max(1, len(self.contacts)), dtype=np.uint8)
         self.function = getattr(self.library, f"{name}_tick")
+        size = getattr(self.library, f"{name}_size")
+        size.restype = ctypes.c_size_t
+        self.memory = ctypes.create_string_buffer(size())
+        getattr(self.library, f"{name}_initialize")(self.memory)
         self.fill = getattr(self.library, f"{name}_terms")
 
     def tick(self, q, v, contacts):
@@ -76,7 +80,7 @@ class ExportedController:
             self.wanted[: len(self.contacts)] = [name in contacts for name in self.contacts]
         wanted = None if contacts is None else self.wanted.ctypes.data
         given = [ctypes.c_void_p(x) for x in (q.ctypes.data, v.ctypes.data, wanted, self.tau.ctypes.data)]
-        return self.function(*given), self.tau
+        return self.function(self.memory, *given), self.tau
 
     def terms(self, q, v, out):
         self.fill(*(ctypes.c_void_p(x.ctypes.data) for x in (q, v, out)))
@@ -95,18 +99,18 @@ class ExportedController:
             else ctypes.c_int(x)
             for x in arrays
         ]
-        return getattr(self.library, f"{self.name}_{name}")(*given)
+        return getattr(self.library, f"{self.name}_{name}")(self.memory, *given)
 
     def array(self, name, *shape):
         """Copy of the array that an accessor returns."""
         function = getattr(self.library, f"{self.name}_{name}")
         function.restype = ctypes.POINTER(ctypes.c_double)
-        return np.ctypeslib.as_array(function(), shape=(int(np.prod(shape)),)).reshape(shape).copy()
+        return np.ctypeslib.as_array(function(self.memory), shape=(int(np.prod(shape)),)).reshape(shape).copy()
 
     def number(self, name):
         function = getattr(self.library, f"{self.name}_{name}")
         function.restype = ctypes.c_double
-        return function()
+        return function(self.memory)
 
 
 @dataclass
@@ -296,7 +300,11 @@ def hostile(controller, folder, ticks, *flags):
     """Runs hostile ticks of a controller under sanitizers; returns the number of ticks by outcome."""
     name, robot = "hostile", controller.robot
     export_c(controller, folder, name=name)
-    setter = f"{name}_com_reference(wanted, wanted, NULL)" if robot.root == "free" else f"{name}_torque_limits(wanted)"
+    setter = (
+        f"{name}_com_reference(&robot, wanted, wanted, NULL)"
+        if robot.root == "free"
+        else f"{name}_torque_limits(&robot, wanted)"
+    )
     text = (
         HOSTILE.read_text(encoding="utf-8")
         .replace("UPPER", name.upper())

@@ -6,7 +6,9 @@
 int main(int count, char **arguments)
 {
     const long ticks = count > 1 ? strtol(arguments[1], NULL, 10) : 1000;
+    static NAME robot;
     long outcomes[7] = {0};
+    NAME_initialize(&robot);
     for (long k = 0; k < ticks; k++) {
         double *q = malloc(sizeof(double) * UPPER_NQ), *v = malloc(sizeof(double) * UPPER_NV);
         double *tau = malloc(sizeof(double) * UPPER_NU);
@@ -39,12 +41,12 @@ int main(int count, char **arguments)
             SET;
         }
         if (kind == 3) {
-            NAME_reset();
+            NAME_reset(&robot);
         }
         for (int c = 0; c < UPPER_NC; c++) {
             contacts[c] = (unsigned char)(uniform() < 0.7 ? 255 : 0);
         }
-        const int outcome = NAME_tick(q, v, uniform() < 0.1 ? NULL : contacts, tau);
+        const int outcome = NAME_tick(&robot, q, v, uniform() < 0.1 ? NULL : contacts, tau);
         if (outcome < 0 || outcome > 6 || (bad && outcome != UPPER_NOT_A_NUMBER)) {
             printf("tick %ld: outcome %d\n", k, outcome);
             return 1;

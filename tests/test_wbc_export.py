@@ -117,10 +117,10 @@ def test_gains_take_effect_in_c_and_ticks_are_counted(tmp_path):
     assert twins.c.set("base_gains", gains, 2.0 * gains) == 1
     twins.tick(home, 0.1 * np.ones(18), None)
     assert twins.tally.different == 0
-    assert twins.c.library.go2_wbc_ticks() == 2
+    assert twins.c.library.go2_wbc_ticks(twins.c.memory) == 2
     assert twins.c.tick(np.full(19, np.nan), rest, None)[0] == 5
     assert twins.c.tick(2.0 * home, rest, None)[0] == 6  # a quaternion of length 2
-    assert twins.c.library.go2_wbc_ticks() == 2
+    assert twins.c.library.go2_wbc_ticks(twins.c.memory) == 2
 
 
 @pytest.mark.slow
@@ -154,8 +154,11 @@ def test_two_controllers_can_be_linked_into_one_program(tmp_path):
     program.write_text(
         '#include "one.h"\n#include "two.h"\nint main(void)\n{\n    double a[12], b[12];\n'
         "    static const double v[18];\n"
-        "    one_friction(0, 0.2);\n"
-        "    return one_tick(one_home, v, 0, a) + two_tick(two_home, v, 0, b);\n}\n",
+        "    static one first, second;\n    static two other;\n"
+        "    one_initialize(&first);\n    two_initialize(&other);\n    one_initialize(&second);\n"
+        "    one_friction(&first, 0, 0.2);\n"
+        "    int outcome = one_tick(&first, one_home, v, 0, a) + two_tick(&other, two_home, v, 0, b);\n"
+        "    return outcome + one_tick(&second, one_home, v, 0, b) + (one_ticks(&second) != 1);\n}\n",
         encoding="utf-8",
     )
     assert subprocess.run([str(cc.compiled(tmp_path, tmp_path / "both", "-O0", program=program))]).returncode == 0
@@ -223,7 +226,7 @@ def test_exported_files_are_reproducible_and_ascii():
     assert all(text.isascii() for text in one.files.values())
     sources = "".join(text for file, text in one.files.items() if file.endswith(".c") and file != "main.c")
     assert not re.search(r"\b(malloc|calloc|realloc|free|printf|fopen)\(", sources)
-    assert set(re.findall(r"#include <(.*)>", sources)) <= {"math.h", "stddef.h", "stdbool.h", "stdint.h"}
+    assert set(re.findall(r"#include <(.*)>", sources)) <= {"math.h", "stddef.h", "string.h", "stdbool.h", "stdint.h"}
     assert sum(one.memory.values()) > 100_000
 
 

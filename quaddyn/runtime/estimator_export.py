@@ -16,8 +16,15 @@ from ..estimation.invariant_filter import (
 )
 from ..kernels import tick_terms_c
 from ..robot.joint_positions import JointPositions
+from ..wbc.c_files import (
+    SourceFiles,
+    c_string_list,
+    define_robot,
+    fill_template,
+    rename_core_functions,
+    validate_c_name,
+)
 from ..wbc.export_data import StaticData, define_constant_array
-from .c_files import SourceFiles, c_string_list, define_robot, fill_template, rename_core_functions, validate_c_name
 
 _HEADER = """\
 /* NAME: pose and velocity of the base of ROBOT, estimated from encoders, an IMU and stance feet. Written by quaddyn

@@ -6,8 +6,8 @@ import os
 
 from ..errors import ArgumentTypeError
 from ..robot.robot import Robot
+from ..wbc.c_files import SourceFiles, c_string_list, fill_template, validate_c_name
 from . import packets, shared_memory
-from .c_files import SourceFiles, c_string_list, fill_template, validate_c_name
 from .packets import Packets
 
 _HEADER = """\

@@ -8,8 +8,8 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..estimation import BaseEstimator
 from ..locomotion import FEET, LocomotionController
 from ..wbc import WholeBodyController
+from ..wbc.c_files import SourceFiles, fill_template, validate_c_name
 from ..wbc.export import controller_c
-from .c_files import SourceFiles, fill_template, validate_c_name
 from .estimator_export import estimator_c
 from .interface_export import interface_c
 from .safety import Safety
@@ -177,9 +177,12 @@ static void read_arguments(int count, char **arguments)
     (void)arguments;
 }
 
+/* Memory of the controller. */
+static NAME_wbc wbc;
+
 static void reset_controller(void)
 {
-    NAME_wbc_reset();
+    NAME_wbc_initialize(&wbc);
 }
 
 /* All feet are in stance. */
@@ -198,8 +201,8 @@ static int compute_torques(const UPPER_Reading *reading, double time, const doub
     const double rate[3] = {0.0, amplitude * w * cos(w * time), 0.0};
     const double acceleration[3] = {0.0, -w * w * angle, 0.0};
     (void)reading;
-    NAME_wbc_base_reference(rotation, rate, acceleration);
-    return NAME_wbc_tick(q, v, NULL, tau) == UPPER_WBC_SOLVED;
+    NAME_wbc_base_reference(&wbc, rotation, rate, acceleration);
+    return NAME_wbc_tick(&wbc, q, v, NULL, tau) == UPPER_WBC_SOLVED;
 }"""
 
 #: Motion of a robot that walks.

@@ -11,7 +11,7 @@ from ..estimation import BaseEstimator
 from ..locomotion import FEET, LocomotionController
 from ..version import __version__
 from ..wbc import WholeBodyController
-from .c_files import SourceFiles
+from ..wbc.c_files import SourceFiles
 from .program_export import controller_files
 from .safety import Safety
 from .walking_controller import MAX_COMPENSATED_DELAY

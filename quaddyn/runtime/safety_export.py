@@ -7,8 +7,15 @@ import os
 from ..compiler.c99 import c_source
 from ..errors import ArgumentTypeError
 from ..kernels.c_source import identifier
+from ..wbc.c_files import (
+    SourceFiles,
+    c_string_list,
+    define_robot,
+    fill_template,
+    rename_core_functions,
+    validate_c_name,
+)
 from ..wbc.export_data import StaticData
-from .c_files import SourceFiles, c_string_list, define_robot, fill_template, rename_core_functions, validate_c_name
 from .faults import FAULT_TEXTS
 from .safety import Safety
 from .safety_filter import filter_command

@@ -16,9 +16,16 @@ from ..locomotion.fall_detection import SIGN_TEXTS, FallSign
 from ..locomotion.modes import LocomotionMode, ModeCode
 from ..locomotion.velocity_limits import REASON_TEXTS, LimitReason, allocate_gait_limits
 from ..robot.robot import Robot
+from ..wbc.c_files import (
+    SourceFiles,
+    c_string_list,
+    define_robot,
+    fill_template,
+    rename_core_functions,
+    validate_c_name,
+)
 from ..wbc.export_api import OUTCOME_MEANINGS
 from ..wbc.export_data import StaticData, define_constant_array
-from .c_files import SourceFiles, c_string_list, define_robot, fill_template, rename_core_functions, validate_c_name
 
 _HEADER = """\
 /* NAME: locomotion of ROBOT: standing, walking, recovery steps, landing and falls. Written by quaddyn VERSION; do not

@@ -13,6 +13,7 @@ from ..kernels import tick_terms_c
 from ..kernels.c_source import identifier
 from ..version import __version__
 from . import embedded
+from .c_files import define_robot
 from .controller import WholeBodyController
 from .embedded_data import make_embedded_controller
 from .export_api import CApi
@@ -92,12 +93,13 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     core = c_source(embedded.FUNCTIONS, f"{name}_core")
     terms = tick_terms_c(robot, solver.tables.frames, solver.tables.momentum, name=f"{name}_terms")
     record = make_embedded_controller(controller._structure, controller.dt, controller.ramp_time)
-    data = StaticData("data_model")
-    structure = data.define_structure(record, "controller", "EmbeddedController")
+    data = StaticData("data_model", owner="m")
+    memory_header, memory_functions = define_robot(data, record, name)
     api = CApi(name, controller, record)
     files = {
         f"{name}.h": api.header(),
-        f"{name}.c": api.source(data.definitions, structure),
+        f"{name}.c": api.source(data.definitions, memory_functions),
+        f"{name}_memory.h": memory_header,
         f"{name}_core.h": _add_prefix_to_core(core.header, name),
         f"{name}_core.c": _add_prefix_to_core(core.source, name),
         f"{name}_terms.h": terms.header,

@@ -41,10 +41,14 @@ OUTCOME_MEANINGS = dict(
 #: Text about conventions, for the header.
 CONVENTIONS = (
     "SI units, radians. Spatial vectors are linear before angular; a quaternion is x, y, z, w; the velocity of a free "
-    "base is in base axes. The controller uses static memory: no allocation, and one controller per program and "
-    "prefix. Functions are not thread-safe: call them from one thread, or lock. Functions that set "
-    "parameters return 1 if the values were accepted, and 0 if nothing was changed."
+    "base is in base axes. No allocation: all memory of a controller is one structure, of which a program may have "
+    "several; each is used by one thread at a time. Functions that set parameters return 1 if the values were "
+    "accepted, and 0 if nothing was changed."
 )
+
+
+#: First statement of every function: the records of the controller that its memory contains.
+_VIEW = "    EmbeddedController controller = view(robot);"
 
 
 class CApi:
@@ -68,12 +72,19 @@ class CApi:
         self._element_indices = {e.name: i for i, e in enumerate(elements)}
         self._element_identifiers = _c_identifiers([*self._element_indices], "tasks")
         self._contact_identifiers = _c_identifiers([*self.contacts], "contacts")
-        self._functions = [
+        functions = [
             *self._controller_functions(),
             *(function for e in elements for function in self._element_functions(e)),
             *self._contact_functions(),
         ]
+        self._functions = [(doc, self._with_robot(text), f"{_VIEW}\n{body}") for doc, text, body in functions]
         self.setters = [text.split("(")[0].split()[-1] for _, text, _ in self._functions if text.startswith("int ")][1:]
+
+    def _with_robot(self, text: str) -> str:
+        """Returns a prototype with the memory of the controller as first parameter."""
+        is_getter = text.endswith("(void)") and not text.startswith("void ")
+        robot = f"{'const ' if is_getter else ''}{self.name} *robot"
+        return text.replace("(void)", f"({robot})") if text.endswith("(void)") else text.replace("(", f"({robot}, ", 1)
 
     # -- functions ---------------------------------------------------------------------------------------------
     def _controller_functions(self) -> list[CFunction]:
@@ -101,7 +112,7 @@ class CApi:
         return [
             (
                 "Clears contacts, references and the last torques: in the next tick, contacts close without a ramp. "
-                "Not required at program start.",
+                "",
                 f"void {name}_reset(void)",
                 f"    {name}_core_reset(&controller);",
             ),
@@ -233,6 +244,7 @@ class CApi:
         ]
         parts = [
             _plain_comment("\n".join(banner)) + f"\n#ifndef {n}_H\n#define {n}_H",
+            f'#include "{name}_memory.h"',
             f"#define {n}_NQ {robot.nq}\n#define {n}_NV {robot.nv}\n#define {n}_NU {robot.nu}\n"
             f"#define {n}_NC {len(self.contacts)}\n#define {n}_DT {self._controller.dt!r}",
             "/* Outcomes of a tick. */\nenum {\n" + "\n".join(outcomes) + "\n};",
@@ -242,17 +254,20 @@ class CApi:
             f"extern const char *const {name}_joints[{max(1, robot.nu)}];\n"
             f"extern const char *const {name}_contacts[{max(1, len(self.contacts))}];",
             f"/* Home configuration of the robot. */\nextern const double {name}_home[{robot.nq}];",
+            "/* Sets the memory to its initial values; required before any other function. */\n"
+            f"void {name}_initialize({name} *robot);",
+            f"/* Returns the size of the memory [bytes], for callers in other languages. */\nsize_t {name}_size(void);",
             *(f"{c_comment(doc)}{_wrap(text)};" for doc, text, _ in self._functions),
             "#ifdef __cplusplus\n}\n#endif\n\n#endif",
         ]
         return "\n\n".join(parts) + "\n"
 
-    def source(self, definitions: Sequence[str], structure: str) -> str:
+    def source(self, definitions: Sequence[str], memory_functions: str) -> str:
         """Returns the source of the controller: its memory and its functions.
 
         Args:
             definitions: definitions of its arrays.
-            structure: definition of the structure that points to them.
+            memory_functions: functions of `define_robot`.
         """
         name, robot, default = self.name, self.robot, self._controller._structure.default_contacts
         standing = ", ".join("1" if contact in default else "0" for contact in self.contacts) or "0"
@@ -263,15 +278,13 @@ class CApi:
         )
         parts = [
             f"/* Memory and functions of {name}.h. Written by quaddyn {__version__}; do not edit. */",
-            f'#include "{name}.h"\n\n#include <math.h>\n#include <stddef.h>\n\n#include "{name}_core.h"\n'
+            f'#include "{name}.h"\n\n#include <math.h>\n#include <string.h>\n\n#include "{name}_core.h"\n'
             f'#include "{name}_terms.h"',
-            "/* Alignment to cache lines. */\n#if defined(__GNUC__)\n#define ALIGNED __attribute__((aligned(64)))\n"
-            "#else\n#define ALIGNED\n#endif",
             *definitions,
             f"static const unsigned char standing[{max(1, len(self.contacts))}] = {{{standing}}};"
             if self.contacts
             else "",
-            structure,
+            memory_functions,
             f"const char *const {name}_joints[{max(1, robot.nu)}] = {{{_string_literals(robot.actuated)}}};\n"
             f"const char *const {name}_contacts[{max(1, len(self.contacts))}] = {{{_string_literals(self.contacts)}}};",
             define_constant_array(f"{name}_home", robot.q_home),

@@ -19,7 +19,7 @@ class StaticData:
 
     Args:
         constant: prefix of the names of arrays that are only read.
-        owner: name of a pointer to a structure, whose members are the arrays that are written; "" for static arrays.
+        owner: name of a pointer to a structure, whose members are the arrays that are written.
 
     Attributes:
         definitions: definitions of static arrays.
@@ -107,8 +107,8 @@ class StaticData:
         has_values = flat.size and (constant or flat.view(np.uint8).any())
         self.sizes["constant" if constant else "set" if has_values else "zero"] += size * root.itemsize
         values = f" = {{\n{_wrap_items([format_number(n, element) for n in flat])}}};" if has_values else ";"
-        if constant or not self._owner:
-            self.definitions.append(f"static {'const ' if constant else 'ALIGNED '}{item} {name}[{size}]{values}")
+        if constant:
+            self.definitions.append(f"static const {item} {name}[{size}]{values}")
             return name
         self.members.append(f"{item} {name}[{size}];")
         member = f"{self._owner}->{name}"

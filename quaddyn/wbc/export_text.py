@@ -26,14 +26,16 @@ static double seconds(void)
 
 int main(int count, char **arguments)
 {
-    const double start = seconds();
+    static NAME robot;
     static const double v[UPPER_NV];
     double tau[UPPER_NU];
     const long ticks = count > 1 ? strtol(arguments[1], NULL, 10) : 1000;
-    int outcome = NAME_tick(NAME_home, v, NULL, tau);
+    const double start = seconds();
+    NAME_initialize(&robot);
+    int outcome = NAME_tick(&robot, NAME_home, v, NULL, tau);
     const double first = seconds();
     for (long k = 1; k < ticks && outcome == UPPER_SOLVED; k++) {
-        outcome = NAME_tick(NAME_home, v, NULL, tau);
+        outcome = NAME_tick(&robot, NAME_home, v, NULL, tau);
     }
     const double end = seconds();
     for (int i = 0; i < UPPER_NU; i++) {
@@ -41,7 +43,8 @@ int main(int count, char **arguments)
     }
     printf("first torque after %.3f ms, then %.2f us per tick\\n", 1e3 * (first - start),
         ticks > 1 ? 1e6 * (end - first) / (double)(ticks - 1) : 0.0);
-    printf("outcome %d, limits violated by %.1e m/s^2, optimal to %.1e\\n", outcome, NAME_violation(), NAME_kkt());
+    printf("outcome %d, limits violated by %.1e m/s^2, optimal to %.1e\\n", outcome, NAME_violation(&robot),
+        NAME_kkt(&robot));
     return outcome == UPPER_SOLVED ? 0 : 1;
 }
 """
@@ -77,29 +80,32 @@ _README = """\
 # NAME: whole-body control of ROBOT in C99
 
 Written by quaddyn VERSION. C99 and the C library's mathematics; no allocation, no files, no threads.
-Memory: CONSTANT kB of constants, SET kB of numbers that may be set, ZERO kB that are initially zero, some kB of stack.
+Memory: CONSTANT kB of constants; per controller SET kB with initial values and ZERO kB that are initially zero; some kB
+of stack.
 
     cmake -B build && cmake --build build && build/NAME_stand
     cc -std=c99 -O2 main.c NAME.c NAME_core.c NAME_terms.c -lm -o NAME_stand     # the same without cmake
 
 | File | Content |
 |---|---|
-| `NAME.h`, `NAME.c` | public functions; parameters and memory of the controller |
+| `NAME.h`, `NAME.c` | public functions; parameters and initial values of the controller |
+| `NAME_memory.h` | memory of a controller |
 | `NAME_core.c` | computation of a tick: contacts, tasks, limits, hierarchical solver; the same for every robot |
 | `NAME_terms.c` | rigid-body terms of the robot at (q, v): M, h, center of mass and frames |
 | `main.c` | example program that makes the robot stand |
 
+    static NAME robot;                            /* one for each robot */
     double tau[UPPER_NU];
-    int outcome = NAME_tick(q, v, NULL, tau);     /* all feet on the ground; once per period */
+    NAME_initialize(&robot);
+    int outcome = NAME_tick(&robot, q, v, NULL, tau);     /* all feet on the ground; once per period */
     if (outcome != UPPER_SOLVED) { ... }          /* see NAME.h; tau is finite in any case */
 
 Order of `tau`: `NAME_joints`. Functions that set parameters between ticks:
 
 SETTERS
 
-The controller measures time in ticks. Its memory is static and not thread-safe: use it in one thread at a time. Torques
-equal those of the Python package bit for bit if neither fuses products and sums (`-ffp-contract=off`), otherwise up to
-rounding.
+The controller measures time in ticks. Copying its memory copies the controller. Torques equal those of the Python
+package bit for bit if neither fuses products and sums (`-ffp-contract=off`), otherwise up to rounding.
 """
 
 

@@ -1,6 +1,9 @@
+  // Memory of the controller.
+  QD_NAME_wbc wbc_{};
+
   void reset_controller()
   {
-    QD_NAME_wbc_reset();
+    QD_NAME_wbc_initialize(&wbc_);
   }
 
   // All feet are in stance.
@@ -11,7 +14,7 @@
     return standing;
   }
 
-  void compute_torques(const double * q, const double * v, const std::array<double, 3> &, double * tau) const
+  void compute_torques(const double * q, const double * v, const std::array<double, 3> &, double * tau)
   {
-    QD_NAME_wbc_tick(q, v, nullptr, tau);
+    QD_NAME_wbc_tick(&wbc_, q, v, nullptr, tau);
   }

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import ArgumentError
 from ..kernels.c_source import identifier
 from ..version import __version__
-from ..wbc.export_data import StaticData
+from .export_data import StaticData
 
 _MEMORY = """\
 /* Memory of NAME.h. Written by quaddyn VERSION; do not edit. */
