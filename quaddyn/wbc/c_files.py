@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,9 +144,9 @@ def rename_core_functions(text: str, prefix: str, name: str, about: str) -> str:
     return f"/* {about} Written by quaddyn {__version__}; do not edit. */\n{text}"
 
 
-def c_string_list(names: tuple[str, ...]) -> str:
-    """Returns the entries of a C array of strings."""
-    return ", ".join(
-        '"{}"'.format(each.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"'))
-        for each in names
-    )
+def c_string_list(names: Sequence[str]) -> str:
+    """Returns the entries of a C array of strings, without trigraphs; ``NULL`` if there are none."""
+    quoted = [
+        name.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"') for name in names
+    ]
+    return ", ".join(f'"{literal}"' for literal in quoted).replace("??", "?\\?") or "NULL"

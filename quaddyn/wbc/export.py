@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..compiler.c99 import c_source
 from ..errors import ArgumentError, ArgumentTypeError
 from ..kernels import tick_terms_c
-from ..kernels.c_source import identifier
-from ..version import __version__
 from . import embedded
-from .c_files import define_robot
+from .c_files import SourceFiles, define_robot, rename_core_functions, validate_c_name
 from .controller import WholeBodyController
 from .embedded_data import make_embedded_controller
 from .export_api import CApi
@@ -22,7 +18,7 @@ from .export_text import cmake_file, main_program, readme
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerSource:
+class ControllerSource(SourceFiles):
     """Source code that `controller_c` returns.
 
     Attributes:
@@ -32,8 +28,6 @@ class ControllerSource:
             ("zero").
     """
 
-    name: str
-    files: dict[str, str]
     memory: dict[str, int]
 
 
@@ -59,10 +53,7 @@ def export_c(
         OSError: a file cannot be written.
     """
     source = controller_c(controller, name=name)
-    out = Path(folder)
-    out.mkdir(parents=True, exist_ok=True)
-    for file, text in source.files.items():
-        (out / file).write_text(text, encoding="ascii")
+    source.write(folder)
     return source
 
 
@@ -79,10 +70,7 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     if not isinstance(controller, WholeBodyController):
         raise ArgumentTypeError(f"controller: expected a WholeBodyController, got {type(controller).__name__}")
     robot, solver = controller.robot, controller._structure.solver
-    if name is None:
-        name = identifier(f"{robot.name}_wbc")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name):
-        raise ArgumentError(f"name: expected a letter followed by up to 60 letters, digits or _, got {name!r}")
+    name = validate_c_name(name, f"{robot.name}_wbc")
     custom_names = [element.name for _, element in solver.tables.custom_elements]
     if custom_names:
         raise ArgumentError(
@@ -90,7 +78,7 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
             "are computed in Python; remove them"
         )
     controller._structure.levels.validate_parameters()
-    core = c_source(embedded.FUNCTIONS, f"{name}_core")
+    core, about = c_source(embedded.FUNCTIONS, f"{name}_core"), "Computation of a tick."
     terms = tick_terms_c(robot, solver.tables.frames, solver.tables.momentum, name=f"{name}_terms")
     record = make_embedded_controller(controller._structure, controller.dt, controller.ramp_time)
     data = StaticData("data_model", owner="m")
@@ -100,8 +88,8 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
         f"{name}.h": api.header(),
         f"{name}.c": api.source(data.definitions, memory_functions),
         f"{name}_memory.h": memory_header,
-        f"{name}_core.h": _add_prefix_to_core(core.header, name),
-        f"{name}_core.c": _add_prefix_to_core(core.source, name),
+        f"{name}_core.h": rename_core_functions(core.header, "wbc_embedded", name, about),
+        f"{name}_core.c": rename_core_functions(core.source, "wbc_embedded", name, about),
         f"{name}_terms.h": terms.header,
         f"{name}_terms.c": terms.source,
         "main.c": main_program(name),
@@ -109,12 +97,6 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
         "README.md": readme(name, robot, api.setters, data.sizes),
     }
     return ControllerSource(name, {file: to_ascii(text) for file, text in files.items()}, data.sizes)
-
-
-def _add_prefix_to_core(text: str, name: str) -> str:
-    """Returns the core's source with the controller's prefix, so that one program may contain several controllers."""
-    text = re.sub(r"\bwbc_embedded_", f"{name}_core_", text)
-    return f"/* Computation of a tick. Written by quaddyn {__version__}; do not edit. */\n{text}"
 
 
 def to_ascii(text: str) -> str:

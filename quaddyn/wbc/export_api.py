@@ -9,6 +9,7 @@ from ..compiler.c99_functions import c_comment
 from ..errors import ArgumentError
 from ..kernels.c_source import identifier
 from ..version import __version__
+from .c_files import c_string_list
 from .command import OUTCOMES
 from .constraints import Constraint, HeldObject, JointFriction, TorqueLimits, TorqueRate
 from .controller import WholeBodyController
@@ -285,8 +286,8 @@ class CApi:
             if self.contacts
             else "",
             memory_functions,
-            f"const char *const {name}_joints[{max(1, robot.nu)}] = {{{_string_literals(robot.actuated)}}};\n"
-            f"const char *const {name}_contacts[{max(1, len(self.contacts))}] = {{{_string_literals(self.contacts)}}};",
+            f"const char *const {name}_joints[{max(1, robot.nu)}] = {{{c_string_list(robot.actuated)}}};\n"
+            f"const char *const {name}_contacts[{max(1, len(self.contacts))}] = {{{c_string_list(self.contacts)}}};",
             define_constant_array(f"{name}_home", robot.q_home),
             helpers,
             *(f"{_wrap(text)}\n{{\n{body}\n}}" for _, text, body in self._functions),
@@ -310,14 +311,6 @@ def _c_identifiers(names: Sequence[str], argument: str) -> dict[str, str]:
                 )
         out[name] = word
     return out
-
-
-def _string_literals(names: Sequence[str]) -> str:
-    """Returns the names as string literals of C, without trigraphs."""
-    quoted = [
-        name.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"') for name in names
-    ]
-    return ", ".join(f'"{literal}"' for literal in quoted).replace("??", "?\\?") or "NULL"
 
 
 def _wrap(text: str) -> str:
