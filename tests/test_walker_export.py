@@ -328,18 +328,3 @@ def test_a_robot_whose_ground_is_lost_at_the_start_of_a_gait_stands_after_the_la
     for measured, speed in inputs:
         command = controller.compute(state, (speed, 0.0, 0.0), measured_contacts=measured)
     assert command.mode is LocomotionMode.STANDING and command.contacts == FEET
-
-
-@pytest.mark.slow
-def test_two_walkers_fit_in_one_program(tmp_path: Path) -> None:
-    calls = ""
-    for name in ("go2", "solo12"):
-        export_walker(LocomotionController(qd.load(name), dt=DT), tmp_path, name=name)
-        calls += f"failed += {name}_tick({name}_home, zero, zero, NULL, zero + 30) != {name.upper()}_SOLVED;"
-    program = tmp_path / "main.c"
-    program.write_text(
-        '#include <stddef.h>\n#include "go2.h"\n#include "solo12.h"\n'
-        f"int main(void) {{ double zero[60] = {{0.0}}; int failed = 0; {calls} return failed; }}\n"
-    )
-    built = cc.compiled(tmp_path, tmp_path / "both", "-O0", program=program)
-    assert subprocess.run([str(built)]).returncode == 0
