@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import typer
 from expected_outputs import check_expected_file, terminal
+from rich.console import Console
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -413,6 +414,7 @@ def test_progress_is_shown_from_the_first_step_on_and_then_removed(
     quiet: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console, "Progress", Display)
+    monkeypatch.setattr(console, "err", Console(stderr=True, force_terminal=True))  # nothing is shown in files
     with console.progress_bar("working", quiet=quiet) as tick:
         tick(0.25)
     assert Display.made.pop().told == [
