@@ -198,6 +198,14 @@ def test_actuators_give_effort_limits(actuators: str, efforts: list[float]) -> N
     np.testing.assert_array_equal(robot.effort_limits, efforts)
 
 
+@pytest.mark.skipif(not hasattr(mujoco.MjModel, "nactuator"), reason="actuators have one control each before MuJoCo 4")
+def test_actuators_with_several_controls_precede_motors() -> None:
+    ball = '<body name="other"><joint name="ball" type="ball"/><geom size=".1" mass="1"/></body>'
+    driven = '<orientation joint="ball" input="quat" kp="1"/><motor joint="bj" gear="-3" ctrlrange="-2 2"/>'
+    robot = qd.load(scene(ball + CHAIN, f"<actuator>{driven}</actuator>"))
+    assert dict(zip(robot.actuated, robot.effort_limits, strict=True))["bj"] == 6.0
+
+
 def test_joint_force_limit_is_applied_to_actuators() -> None:
     text = scene(
         CHAIN.replace('"bj"', '"bj" actuatorfrcrange="-4 4"'), '<actuator><motor joint="bj" gear="9"/></actuator>'

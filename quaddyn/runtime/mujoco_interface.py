@@ -292,20 +292,21 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         return total, *worst[1:]
 
     def _find_motor(self, name: str) -> tuple[int, float] | None:
-        """Returns index and gear of the motor at a joint; None without an actuator."""
+        """Returns control index and gear of the motor at a joint; None without an actuator."""
         model, mujoco = self.model, self._mujoco
         joint = model.joint(self.prefix + name).id
         joint_transmissions = {int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT)}
-        for i in range(model.nu):
+        for i in range(len(model.actuator_trntype)):  # from MuJoCo 4 on, controls and outputs have other numbers
             if int(model.actuator_trntype[i]) not in joint_transmissions or model.actuator_trnid[i, 0] != joint:
                 continue
             is_motor = int(model.actuator_gaintype[i]) == int(mujoco.mjtGain.mjGAIN_FIXED)
             is_motor = is_motor and int(model.actuator_biastype[i]) == int(mujoco.mjtBias.mjBIAS_NONE)
-            gain = float(model.actuator_gear[i, 0] * model.actuator_gainprm[i, 0])
+            output = int(model.actuator_outadr[i]) if hasattr(model, "actuator_outadr") else i
+            gain = float(model.actuator_gear[output, 0] * model.actuator_gainprm[i, 0])
             if not is_motor or gain == 0.0:
                 raise ModelError(
                     f"MuJoCo actuator {model.actuator(i).name!r}: expected a motor at joint {name!r}, whose torque is "
                     "proportional to ctrl, with a gear that is not 0; replace it by <motor>, or remove it"
                 )
-            return i, gain
+            return int(model.actuator_ctrladr[i]) if hasattr(model, "actuator_ctrladr") else i, gain
         return None

@@ -110,6 +110,11 @@ class _UrdfWriter:
         file: name of the MJCF, for messages.
         findings: warnings and notes so far.
         kinds: MuJoCo's joint types.
+        spatial_kinds: types of joints with 3 or 6 degrees of freedom.
+        n_actuators: number of actuators.
+        first_controls: (n_actuators,) index of the first control of each actuator.
+        control_counts: (n_actuators,) number of controls of each actuator.
+        first_outputs: (n_actuators,) index of the first output of each actuator, of which each has a gear.
     """
 
     def __init__(self, model: Any, meshes: Mapping[str, MeshFile], file: str) -> None:
@@ -117,6 +122,11 @@ class _UrdfWriter:
         self.findings: list[Finding] = []
         self.kinds = self.mujoco.mjtJoint
         self.spatial_kinds = (self.kinds.mjJNT_FREE, self.kinds.mjJNT_BALL)
+        # From MuJoCo 4 on an actuator may have several controls and outputs, or none, and nu is the number of controls.
+        self.n_actuators = len(model.actuator_trntype)
+        self.first_controls = getattr(model, "actuator_ctrladr", np.arange(self.n_actuators))
+        self.control_counts = getattr(model, "actuator_ctrlnum", np.ones(self.n_actuators, dtype=int))
+        self.first_outputs = getattr(model, "actuator_outadr", np.arange(self.n_actuators))
 
     # -- document -------------------------------------------------------------------------------------------
     def document(self) -> UrdfDocument:
@@ -165,7 +175,7 @@ class _UrdfWriter:
             raise ModelError(f"{self.file}: the file has no <body>; is this a scene without a robot?")
         joints = {b: [j for j in range(m.njnt) if int(m.body_rootid[m.jnt_bodyid[j]]) == b] for b in root_bodies}
         moving = [b for b in root_bodies if joints[b]] or root_bodies
-        driven_joints = {int(j) for i in range(m.nu) for j in self.actuated_joints(i)}
+        driven_joints = {int(j) for i in range(self.n_actuators) for j in self.actuated_joints(i)}
         driven = [b for b in moving if driven_joints & set(joints[b])]
         articulated = [b for b in moving if any(m.jnt_type[j] != self.kinds.mjJNT_FREE for j in joints[b])]
         chosen = driven or articulated or moving
@@ -300,12 +310,14 @@ class _UrdfWriter:
         """Returns the symmetric force limit of an actuator before its gear [N m or N]; inf without a limit."""
         m = self.model
         low, high = -math.inf, math.inf
-        if m.actuator_ctrllimited[actuator] and m.actuator_biastype[actuator] == self.mujoco.mjtBias.mjBIAS_NONE:
+        control = int(self.first_controls[actuator]) if self.control_counts[actuator] == 1 else None
+        has_no_bias = m.actuator_biastype[actuator] == self.mujoco.mjtBias.mjBIAS_NONE
+        if control is not None and m.actuator_ctrllimited[control] and has_no_bias:
             if m.actuator_gaintype[actuator] == self.mujoco.mjtGain.mjGAIN_FIXED:
                 gain = float(m.actuator_gainprm[actuator][0])
                 dynamics = self.mujoco.mjtDyn
                 if _is_one_of(m.actuator_dyntype[actuator], dynamics.mjDYN_NONE, dynamics.mjDYN_FILTER):
-                    low, high = sorted(gain * float(x) for x in m.actuator_ctrlrange[actuator])
+                    low, high = sorted(gain * float(x) for x in m.actuator_ctrlrange[control])
         if m.actuator_forcelimited[actuator]:
             low = max(low, float(m.actuator_forcerange[actuator][0]))
             high = min(high, float(m.actuator_forcerange[actuator][1]))
@@ -329,10 +341,10 @@ class _UrdfWriter:
         m, kinds = self.model, self.mujoco.mjtTrn
         omitted: list[str] = []
         count = 0
-        for i in range(m.nu):
+        for i in range(self.n_actuators):
             name = m.actuator(i).name or f"actuator_{i}"
             element = f'<actuator name="{name}">'
-            gear = float(m.actuator_gear[i][0])
+            gear = float(m.actuator_gear[self.first_outputs[i]][0])
             driven = [j for j in self.actuated_joints(i) if j in self.joints]
             if not driven or any(_is_one_of(m.jnt_type[j], *self.spatial_kinds) for j in driven):
                 omitted.append(name)
@@ -357,8 +369,12 @@ class _UrdfWriter:
             data = self.joints[target]
             if gear * rate != 0.0:
                 data.effort += abs(gear * rate) * self.max_actuator_force(i, element)
-            data.armature += gear**2 * rate**2 * float(getattr(m, "actuator_armature", np.zeros(m.nu))[i])
-            data.damping += gear**2 * rate**2 * float(np.ravel(getattr(m, "actuator_damping", np.zeros(m.nu))[i])[0])
+            armature, damping = (
+                float(np.ravel(getattr(m, f"actuator_{k}", np.zeros(self.n_actuators))[i])[0])
+                for k in ("armature", "damping")
+            )
+            data.armature += gear**2 * rate**2 * armature
+            data.damping += gear**2 * rate**2 * damping
         if omitted:
             names = ", ".join(omitted[:MAX_LISTED_NAMES]) + (
                 f" and {len(omitted) - MAX_LISTED_NAMES} more" if len(omitted) > MAX_LISTED_NAMES else ""
@@ -380,7 +396,9 @@ class _UrdfWriter:
             int(m.eq_obj1id[e]) for e in range(m.neq) if m.eq_type[e] == kinds.mjEQ_TENDON and m.eq_active0[e]
         }
         actuated_tendons = {
-            int(m.actuator_trnid[i][0]) for i in range(m.nu) if m.actuator_trntype[i] == self.mujoco.mjtTrn.mjTRN_TENDON
+            int(m.actuator_trnid[i][0])
+            for i in range(self.n_actuators)
+            if m.actuator_trntype[i] == self.mujoco.mjtTrn.mjTRN_TENDON
         }
         for t in range(m.ntendon):
             joints = self.tendon_joints(t)
