@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
@@ -51,10 +51,15 @@ def page_addresses(viewer: Viewer) -> str:
     return f"{viewer.url} (without control: {viewer.view_url})" if needs_token else viewer.url
 
 
+def make_display(*columns: ProgressColumn, quiet: bool = False) -> Progress:
+    """Returns a progress display on stderr; it shows nothing if `quiet`, or if stderr is no terminal."""
+    return Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
+
+
 def progress(items: list[T], title: str) -> Iterator[T]:
     """Yields the items with a progress bar on stderr."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as display:
+    with make_display(*columns) as display:
         yield from display.track(items, description=title)
 
 
@@ -65,7 +70,7 @@ def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[float], None]
     The bar appears at the first call, so that other messages can be printed before.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    display = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
+    display = make_display(*columns, quiet=quiet)
     task = display.add_task(title, total=1.0)
 
     def update(fraction: float) -> None:
@@ -86,7 +91,7 @@ def campaign_progress(title: str, *, quiet: bool) -> Iterator[Callable[[Progress
         BarColumn(),
         TextColumn("{task.completed:,.0f}/{task.fields[of]}, {task.fields[rate]}, {task.fields[remaining]}"),
     )
-    display = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
+    display = make_display(*columns, quiet=quiet)
     task = display.add_task(title, total=None, of="?", rate="", remaining="")
 
     def update(current: ProgressLike) -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from ..campaigns.executors import tls
 from ..robot import CATALOGUE
 from .app import app
 from .campaigning import CaOption, CertOption, DaskOption, KeyOption, WorkersOption, open_executor
 from .completion import COMPLETIONS
-from .console import check_writable, err, print_text
+from .console import check_writable, make_display, print_text
 from .renamed_options import renamed_options
 
 
@@ -83,7 +83,7 @@ def datasheet(
         TextColumn("{task.fields[trials]:,} trials"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as display:
+    with make_display(*columns) as display:
         task = display.add_task("", total=None, trials=0)
 
         def on_progress(current: MeasurementProgress) -> None:

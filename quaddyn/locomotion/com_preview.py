@@ -63,7 +63,7 @@ class ComReference(Record):
 
 @compiled()
 def find_next_cycle(x: Vector, offset: float, number: float, first: int) -> int:
-    """Returns the first sample after `first` in a later cycle of a foot, or the number of samples.
+    """Returns the first sample after `first` that lies in a later cycle of a foot; N if there is none.
 
     Args:
         x: (N,) phases of the samples, in equal steps [cycles].

@@ -218,11 +218,12 @@ def validate_model(
                 "links that it moves"
             )
         scale = 1.0 / np.sqrt(diagonal)
-        values = np.linalg.eigvalsh(M * np.outer(scale, scale))
+        scaled = M * np.outer(scale, scale)
+        values = np.linalg.eigvalsh(scaled)
         smallest = min(smallest, float(values[0]))
         condition = max(condition, float(values[-1] / max(values[0], 1e-300)))
         if values[0] < MIN_EIGENVALUE:
-            _, vectors = np.linalg.eigh(M * np.outer(scale, scale))
+            _, vectors = np.linalg.eigh(scaled)
             j = int(np.argmax(np.abs(vectors[:, 0])))
             raise ModelError(
                 f"{file}: the mass matrix is not positive definite (smallest eigenvalue {values[0]:.2g} at unit "

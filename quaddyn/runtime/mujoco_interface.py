@@ -12,7 +12,7 @@ from ..robot.arguments import Numbers, check_vector
 from ..robot.robot import Robot
 from ..simulation.mujoco_model import MujocoCoordinateMap, make_coordinate_map
 from ..simulation.sensors import Observable, Sensors
-from ..urdf.mjcf import import_mujoco
+from ..urdf.mjcf import ActuatorIndices, import_mujoco
 from ..urdf.tree import Array, frozen
 from .motor_command import MotorCommand
 from .simulated_interface import SimulatedInterface
@@ -296,17 +296,17 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         model, mujoco = self.model, self._mujoco
         joint = model.joint(self.prefix + name).id
         joint_transmissions = {int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT)}
-        for i in range(len(model.actuator_trntype)):  # from MuJoCo 4 on, controls and outputs have other numbers
+        indices = ActuatorIndices.of_model(model)
+        for i in range(len(model.actuator_trntype)):
             if int(model.actuator_trntype[i]) not in joint_transmissions or model.actuator_trnid[i, 0] != joint:
                 continue
             is_motor = int(model.actuator_gaintype[i]) == int(mujoco.mjtGain.mjGAIN_FIXED)
             is_motor = is_motor and int(model.actuator_biastype[i]) == int(mujoco.mjtBias.mjBIAS_NONE)
-            output = int(model.actuator_outadr[i]) if hasattr(model, "actuator_outadr") else i
-            gain = float(model.actuator_gear[output, 0] * model.actuator_gainprm[i, 0])
+            gain = float(model.actuator_gear[indices.first_output[i], 0] * model.actuator_gainprm[i, 0])
             if not is_motor or gain == 0.0:
                 raise ModelError(
                     f"MuJoCo actuator {model.actuator(i).name!r}: expected a motor at joint {name!r}, whose torque is "
                     "proportional to ctrl, with a gear that is not 0; replace it by <motor>, or remove it"
                 )
-            return int(model.actuator_ctrladr[i]) if hasattr(model, "actuator_ctrladr") else i, gain
+            return int(indices.first_control[i]), gain
         return None

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ModelError, QuaddynError
 from ..safe_files import read_regular_file
@@ -30,6 +31,32 @@ TETRAHEDRON_FACES = (0, 2, 1, 0, 3, 2, 0, 1, 3, 1, 2, 3)
 _COMPILE_LOCK = threading.Lock()
 #: Values of the compiler's option ``inertiafromgeom``.
 INERTIA_FROM_GEOM_ALWAYS, INERTIA_FROM_GEOM_IF_MISSING = 1, 2
+
+
+class ActuatorIndices(NamedTuple):
+    """Indices of the controls and outputs of the actuators of a MuJoCo model.
+
+    From MuJoCo 4 on, an actuator may have several controls and outputs, or none; ``nu`` is the number of controls.
+
+    Attributes:
+        first_control: (actuators,) index of the first control of each actuator.
+        control_count: (actuators,) number of controls of each actuator.
+        first_output: (actuators,) index of the first output of each actuator; each output has a gear.
+    """
+
+    first_control: NDArray[np.integer[Any]]
+    control_count: NDArray[np.integer[Any]]
+    first_output: NDArray[np.integer[Any]]
+
+    @classmethod
+    def of_model(cls, model: Any) -> ActuatorIndices:
+        """Returns the indices of a `mujoco.MjModel`."""
+        n = len(model.actuator_trntype)
+        return cls(
+            getattr(model, "actuator_ctrladr", np.arange(n)),
+            getattr(model, "actuator_ctrlnum", np.ones(n, dtype=int)),
+            getattr(model, "actuator_outadr", np.arange(n)),
+        )
 
 
 def has_mujoco() -> bool:

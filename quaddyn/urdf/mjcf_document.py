@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import ModelError
 from .meshes import MeshFinder
-from .mjcf import MeshFile, compile_mjcf, import_mujoco
+from .mjcf import ActuatorIndices, MeshFile, compile_mjcf, import_mujoco
 from .srdf import NamedPose
 from .tree import Array, Finding, Pose, Where
 
@@ -112,9 +112,7 @@ class _UrdfWriter:
         kinds: MuJoCo's joint types.
         spatial_kinds: types of joints with 3 or 6 degrees of freedom.
         n_actuators: number of actuators.
-        first_controls: (n_actuators,) index of the first control of each actuator.
-        control_counts: (n_actuators,) number of controls of each actuator.
-        first_outputs: (n_actuators,) index of the first output of each actuator, of which each has a gear.
+        actuator_indices: indices of their controls and outputs.
     """
 
     def __init__(self, model: Any, meshes: Mapping[str, MeshFile], file: str) -> None:
@@ -122,11 +120,8 @@ class _UrdfWriter:
         self.findings: list[Finding] = []
         self.kinds = self.mujoco.mjtJoint
         self.spatial_kinds = (self.kinds.mjJNT_FREE, self.kinds.mjJNT_BALL)
-        # From MuJoCo 4 on an actuator may have several controls and outputs, or none, and nu is the number of controls.
         self.n_actuators = len(model.actuator_trntype)
-        self.first_controls = getattr(model, "actuator_ctrladr", np.arange(self.n_actuators))
-        self.control_counts = getattr(model, "actuator_ctrlnum", np.ones(self.n_actuators, dtype=int))
-        self.first_outputs = getattr(model, "actuator_outadr", np.arange(self.n_actuators))
+        self.actuator_indices = ActuatorIndices.of_model(model)
 
     # -- document -------------------------------------------------------------------------------------------
     def document(self) -> UrdfDocument:
@@ -310,7 +305,8 @@ class _UrdfWriter:
         """Returns the symmetric force limit of an actuator before its gear [N m or N]; inf without a limit."""
         m = self.model
         low, high = -math.inf, math.inf
-        control = int(self.first_controls[actuator]) if self.control_counts[actuator] == 1 else None
+        indices = self.actuator_indices
+        control = int(indices.first_control[actuator]) if indices.control_count[actuator] == 1 else None
         has_no_bias = m.actuator_biastype[actuator] == self.mujoco.mjtBias.mjBIAS_NONE
         if control is not None and m.actuator_ctrllimited[control] and has_no_bias:
             if m.actuator_gaintype[actuator] == self.mujoco.mjtGain.mjGAIN_FIXED:
@@ -344,7 +340,7 @@ class _UrdfWriter:
         for i in range(self.n_actuators):
             name = m.actuator(i).name or f"actuator_{i}"
             element = f'<actuator name="{name}">'
-            gear = float(m.actuator_gear[self.first_outputs[i]][0])
+            gear = float(m.actuator_gear[self.actuator_indices.first_output[i]][0])
             driven = [j for j in self.actuated_joints(i) if j in self.joints]
             if not driven or any(_is_one_of(m.jnt_type[j], *self.spatial_kinds) for j in driven):
                 omitted.append(name)

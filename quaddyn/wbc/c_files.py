@@ -22,7 +22,7 @@ _MEMORY = """\
 #include <stddef.h>
 #include <stdint.h>
 
-/* Memory of a robot; a copy continues with the same tick. Its members are for internal use. */
+/* Memory of a robot. A copy has the same state. The members are for internal use. */
 typedef struct {
     MEMBERS
 } NAME;
