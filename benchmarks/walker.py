@@ -5,7 +5,8 @@
 
 Each robot trots and turns in the embedded plant; `LocomotionController.compute` is called from Python at every tick.
 TSID runs in a separate process on the recorded ticks of `bench_wbc.py` (trot, calm), references included; the programs
-alternate after each chunk of ticks.  Both are repeated: the walk starts again from the same state with the same result,
+alternate after each chunk of ticks; the first ticks of each chunk, whose caches hold the data of the other program,
+are not counted.  Both are repeated: the walk starts again from the same state with the same result,
 and the time of a tick is the minimum over the repetitions.  Times are CPU times of the thread.  Printed are median,
 99th and 99.9th percentile in microseconds, and the parts of a tick: rigid-body terms, `walk_blind` (from the state to
 the references of the tasks), the whole-body controller, and everything else, which is Python.
@@ -39,6 +40,8 @@ from rivals.process import Rival
 ROBOTS = ("go2", "solo12", "anymal_c")
 #: Control period [s], commanded speed [sqrt(g l)] and yaw rate [rad/s], and time after which ticks are measured [s].
 DT, SPEED, YAW_RATE, START_TIME = 2e-3, 0.15, 0.1, 2.0
+#: Number of ticks after each alternation that are not counted.
+SETTLING_TICKS = 5
 #: Maximum ratios: of the median to TSID's, of the median and of the 99th percentile to the whole-body median.
 MAX_TSID_RATIO, MAX_WBC_RATIO, MAX_WBC_TAIL_RATIO = 1.0, 2.5, 4.0
 
@@ -78,8 +81,7 @@ class WalkingRobot:
         self.times: list[float] = []
         self.parts: dict[str, list[float]] = {"terms": [], "walk": [], "whole-body": []}
         self.watches: dict[str, Stopwatch] = {}
-        self.run(round(START_TIME / DT))
-        self.times.clear()
+        self.run(0, settling=round(START_TIME / DT))
 
     def split(self) -> None:
         """Measures also the parts of a tick from now on, which takes time itself."""
@@ -92,18 +94,20 @@ class WalkingRobot:
         calls.update_terms, calls.begin_tick = self.watches["terms"], self.watches["walk"]
         controller._quadruped.wbc = _Wrapped(wbc, self.watches["whole-body"])  # type: ignore[assignment]
 
-    def run(self, ticks: int) -> None:
-        """Computes and simulates ticks."""
+    def run(self, ticks: int, settling: int = SETTLING_TICKS) -> None:
+        """Computes and simulates ticks, of which those after the first ``settling`` ones are measured."""
         clock, compute = time.thread_time, self.controller.compute
-        for _ in range(ticks):
+        for tick in range(-settling, ticks):
             state = self.dynamics.update(self.plant.q, self.plant.v)
             for watch in self.watches.values():
                 watch.seconds = 0.0
             start = clock()
             command = compute(state, self.command)
-            self.times.append(clock() - start)
-            for name, watch in self.watches.items():
-                self.parts[name].append(watch.seconds)
+            seconds = clock() - start
+            if tick >= 0:
+                self.times.append(seconds)
+                for name, watch in self.watches.items():
+                    self.parts[name].append(watch.seconds)
             self.plant.step(command.tau)
 
 

@@ -122,12 +122,15 @@ class LocomotionCommand:
             jump_plan: plan of the jump in progress.
         """
         out = cls.__new__(cls)
-        for assign, value in zip(
-            _ASSIGNMENTS,
-            (details, tau, mode, contacts, wbc_command, requested_velocity, estimated_payload_mass, jump_plan, ""),
-            strict=True,
-        ):
-            assign(out, value)
+        _set_details(out, details)
+        _set_tau(out, tau)
+        _set_mode(out, mode)
+        _set_contacts(out, contacts)
+        _set_wbc_command(out, wbc_command)
+        _set_requested_velocity(out, requested_velocity)
+        _set_payload_mass(out, estimated_payload_mass)
+        _set_jump_plan(out, jump_plan)
+        _set_timing(out, "")
         return out
 
     def __getattr__(self, name: str) -> Any:
@@ -202,7 +205,17 @@ class LocomotionCommand:
 
 
 #: Assignments of the attributes that `LocomotionCommand.from_tick` sets; faster than ``object.__setattr__``.
-_ASSIGNMENTS = tuple(
+(
+    _set_details,
+    _set_tau,
+    _set_mode,
+    _set_contacts,
+    _set_wbc_command,
+    _set_requested_velocity,
+    _set_payload_mass,
+    _set_jump_plan,
+    _set_timing,
+) = (
     getattr(LocomotionCommand, name).__set__
     for name in (
         "_details",
