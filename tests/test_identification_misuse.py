@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app, identifying
 from quaddyn.identification import MotionRange, Samples, base_parameters, identify, load_samples, save_samples
+from quaddyn.identification.misfit import UNKNOWN_CAUSE, likely_causes
 from quaddyn.identification.stacked_regressor import random_states
 
 RUNNER = CliRunner()
@@ -190,9 +191,40 @@ def test_data_in_degrees_raise_warnings(tmp_path: Path, arm: qd.Robot, data: Sam
     degrees = 180.0 / np.pi
     save_samples(tmp_path / "deg.csv", arm, Samples(degrees * data.q, degrees * data.v, degrees * data.a, data.tau))
     done = RUNNER.invoke(app, ["identify", str(tmp_path / "deg.csv"), "--robot", "ur5", "--json"])
+    assert done.exit_code == 3
     doubts = json.loads(done.stdout)["doubts"]
     assert sum("degrees" in doubt for doubt in doubts) >= 5
     assert any("not explained" in doubt for doubt in doubts)
+
+
+@pytest.mark.parametrize(
+    ("order", "sign", "cause"),
+    [
+        (
+            [0, 2, 1, 3, 4, 5],
+            1.0,
+            "of shoulder_lift_joint is that of elbow_joint, of elbow_joint is that of",
+        ),
+        ([0, 1, 2, 3, 4, 5], -1.0, "the torque of shoulder_lift_joint has the opposite sign"),
+    ],
+)
+def test_unexplained_torques_exit_with_3_and_name_the_cause(
+    tmp_path: Path, arm: qd.Robot, data: Samples, order: list[int], sign: float, cause: str
+) -> None:
+    tau = data.tau[:, order] * [1.0, sign, 1.0, 1.0, 1.0, 1.0]
+    save_samples(tmp_path / "wrong.npz", arm, Samples(data.q, data.v, data.a, tau))
+    words = ["identify", str(tmp_path / "wrong.npz"), "--robot", "ur5"]
+    done = RUNNER.invoke(app, words)
+    assert done.exit_code == 3 and cause in " ".join(done.output.split())
+    assert RUNNER.invoke(app, [*words, "--held-out", "0"]).exit_code == 0, "nothing was validated"
+
+
+def test_shifted_positions_are_a_possible_cause(arm: qd.Robot, data: Samples) -> None:
+    base = base_parameters(arm)
+    shifted = Samples(data.q[1:], data.v[1:], data.a[1:], data.tau[:-1])
+    assert likely_causes(base, shifted, arm.actuated[:2]) == (UNKNOWN_CAUSE,)
+    still_data = still(arm, 5)
+    assert likely_causes(base, still_data, arm.actuated[:2]) == (UNKNOWN_CAUSE,), "no correlation of constants"
 
 
 def test_good_data_raise_no_warnings(tmp_path: Path, arm: qd.Robot) -> None:

@@ -339,22 +339,22 @@ def test_poor_identification_data_gives_warnings() -> None:
     shifted = fit(remarks=("shifted",))
     assert identifying.fit_warnings(shifted, validation([0.49, 0.5], [1.0, 1.0]), extent) == ["odd", "shifted"]
     one, two = (validation([0.51, share], [1.0, 1.0]) for share in (0.5, 0.51))
-    tail = "check units, signs and joint order"
-    assert identifying.fit_warnings(found, one, extent)[1:] == [
+    tail = "check this"
+    assert identifying.fit_warnings(found, one, extent, (tail,))[1:] == [
         f"more than 50% of the torque is not explained for hip; {tail}"
     ]
-    assert identifying.fit_warnings(found, two, extent)[1:] == [
+    assert identifying.fit_warnings(found, two, extent, (tail,))[1:] == [
         f"more than 50% of the torque is not explained for hip, knee; {tail}"
     ]
     # Signals close to zero need no explanation.
     for signal, said in ((0.019, []), (0.021, [f"more than 50% of the torque is not explained for knee; {tail}"])):
-        assert identifying.fit_warnings(found, validation([0.0, 1.0], [1.0, signal]), extent)[1:] == said
+        assert identifying.fit_warnings(found, validation([0.0, 1.0], [1.0, signal]), extent, (tail,))[1:] == said
     found.base.robot.actuated = ()
     for count, names in (
         (6, ", ".join(f"root component {i}" for i in range(6))),
         (7, ", ".join(f"root component {i}" for i in range(6)) + " ..."),
     ):
-        said = identifying.fit_warnings(found, validation([1.0] * count, [1.0] * count), extent)
+        said = identifying.fit_warnings(found, validation([1.0] * count, [1.0] * count), extent, (tail,))
         assert said[1:] == [f"more than 50% of the torque is not explained for {names}; {tail}"]
 
 

@@ -22,7 +22,7 @@ from ..robot.root import ROOTS
 from ..safe_files import read_regular_file
 from ..urdf.mjcf import is_mjcf
 from ..urdf.tree import Array
-from .app import PackagesOption, RobotArgument, RootOption, app
+from .app import EXIT_REDUCED, PackagesOption, RobotArgument, RootOption, app
 from .completion import COMPLETIONS
 from .console import check_writable, err, out, print_text, progress_bar, use_one_linear_algebra_thread
 
@@ -145,7 +145,8 @@ def identify(
     g FOOT 0 .. (at the ground); a column t is optional. Logs are files of quaddyn log and Log.save, recordings of
     control loops, tables (.csv, .parquet) with columns such as "time [s]", "position JOINT [rad]", "torque JOINT
     [N m]", and JointState messages in MCAP files and bags (.mcap, .db3, .bag, folders of rosbag2). Without --root, the
-    root joint is chosen by the data. Exit code 1 if the fit did not converge.
+    root joint is chosen by the data. Exit code 1 if the fit did not converge, 3 if more
+    than half of a torque is not explained.
     """
     from .. import identification
 
@@ -192,7 +193,15 @@ def identify(
     if n_held_out:
         with progress_bar("validating", quiet=as_json) as tick:
             validation = result.validate(identification.split_samples(part, held_out)[1] for part in read_parts(tick))
-    report = result.to_json() | {"doubts": fit_warnings(result, validation, motion_range)}
+    unexplained = find_unexplained_torques(result, validation)
+    causes: tuple[str, ...] = ()
+    if unexplained:
+        rest = (identification.split_samples(part, held_out)[1] for part in read_parts(lambda fraction: None))
+        causes = identification.likely_causes(
+            result.base, rest, [name for name in unexplained if name in robot.actuated]
+        )
+    warnings = fit_warnings(result, validation, motion_range, causes)
+    report = result.to_json() | {"doubts": warnings}
     if validation is not None:
         report["held_out"] = {
             "samples": validation.samples,
@@ -201,7 +210,7 @@ def identify(
         }
     if not as_json:
         _print_fit(result, validation)
-        for warning in fit_warnings(result, validation, motion_range):
+        for warning in warnings:
             err.print(f"[yellow]warning:[/] {escape(warning)}", highlight=False)
     if target is not None:
         if target.suffix.lower() == ".urdf":
@@ -217,7 +226,7 @@ def identify(
     else:
         for path in filter(None, (target, actuators)):
             print_text(f"wrote {path}")
-    raise typer.Exit(0 if result.converged else 1)
+    raise typer.Exit(1 if not result.converged else EXIT_REDUCED if unexplained else 0)
 
 
 def read_column_names(options: Sequence[str]) -> dict[str, str]:
@@ -316,24 +325,38 @@ NOISE_FRACTION = 0.02
 MAX_LISTED_NAMES = 6
 
 
-def fit_warnings(result: Identification, validation: Validation | None, motion_range: MotionRange) -> list[str]:
-    """Returns warnings about the data and the fit, one sentence each."""
-    out = [*motion_range.warnings(), *result.remarks]
+def find_unexplained_torques(result: Identification, validation: Validation | None) -> list[str]:
+    """Returns the joints and root components whose torque the fit explains by less than half."""
     if validation is None:
-        return [*out, "the fit was not validated, because no samples were reserved for validation"]
+        return []
     names = {result.base.robot.velocity_index(joint): joint for joint in result.base.robot.actuated}
     significant = validation.signal > NOISE_FRACTION * validation.signal.max()
-    poorly_fitted = [
+    return [
         names.get(int(i), f"root component {i}")
         for i in np.flatnonzero(significant & (validation.error > MAX_UNEXPLAINED_FRACTION * validation.signal))
     ]
-    if poorly_fitted:
+
+
+def fit_warnings(
+    result: Identification, validation: Validation | None, motion_range: MotionRange, causes: Sequence[str] = ()
+) -> list[str]:
+    """Returns warnings about the data and the fit, one sentence each.
+
+    Args:
+        result: the fit.
+        validation: its prediction errors; None without samples for validation.
+        motion_range: range of the data.
+        causes: likely causes of unexplained torques, see `likely_causes`.
+    """
+    out = [*motion_range.warnings(), *result.remarks]
+    if validation is None:
+        out.append("the fit was not validated, because no samples were reserved for validation")
+    if poorly_fitted := find_unexplained_torques(result, validation):
         words = (
             f"{', '.join(poorly_fitted[:MAX_LISTED_NAMES])}{' ...' if len(poorly_fitted) > MAX_LISTED_NAMES else ''}"
         )
         out.append(
-            f"more than {MAX_UNEXPLAINED_FRACTION:.0%} of the torque is not explained for {words}; "
-            "check units, signs and joint order"
+            f"more than {MAX_UNEXPLAINED_FRACTION:.0%} of the torque is not explained for {words}; {'; '.join(causes)}"
         )
     return out
 

@@ -14,6 +14,7 @@ from .fit import fit_accumulated, identify
 from .grouping import Grouping, group_by_rule
 from .identification_result import Identification, Validation
 from .log_samples import samples_from_columns
+from .misfit import likely_causes
 from .sample_files import load_samples, save_samples, stream_samples
 from .samples import MotionRange, Samples, split_samples
 
@@ -35,6 +36,7 @@ __all__ = [
     "fit_actuators",
     "group_by_rule",
     "identify",
+    "likely_causes",
     "load_samples",
     "low_pass",
     "samples_from_columns",
