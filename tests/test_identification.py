@@ -252,6 +252,10 @@ def test_floating_base_is_identified_from_torques_and_contact_forces_of_the_simu
     assert np.median(before / floor) > 2.0  # the prior alone is inaccurate
     mass = sum(i.mass for i in found.inertials.values())
     assert mass == pytest.approx(go2.mass, rel=0.01)
+    assert found.total_mass is not None
+    total, deviation = found.total_mass
+    assert total == pytest.approx(mass) and 0.0 < deviation < 0.05 * mass
+    assert f"sum of all masses is {total:.4g}" in found.ambiguity
 
 
 # -- streaming -------------------------------------------------------------------------------------------------------

@@ -185,3 +185,19 @@ def test_identify_command_writes_all_formats(kind: str, arm: qd.Robot, tmp_path:
             assert abs(each.damping[each.velocity_index(joint)] - parameters[f"fv {joint}"]) < 1e-12
     if kind == "mjcf":
         assert "<geom" in (tmp_path / "found.xml").read_text(encoding="utf-8"), "the geometry of the source"
+
+
+def test_values_that_also_depend_on_the_file_are_marked(arm: qd.Robot) -> None:
+    """Fits of the same data to two files agree in the values without a mark."""
+    data = make_samples(heavier(arm), 300)
+    one, two = (identify(file, data, torque_noise=1e-3, method="least_squares") for file in (arm, heavier(arm)))
+    marks = np.array([one.mark_losses(joint) for joint in arm.actuated])
+    losses = (np.array([found.joint_losses[joint] for joint in arm.actuated]) for found in (one, two))
+    changes = np.abs(next(losses) - next(losses)) > 1e-3
+    np.testing.assert_array_equal(marks == "*", changes)
+    assert 0 < changes.sum() < changes.size
+    masses = [np.array([x.mass for x in found.inertials.values()]) for found in (one, two)]
+    assert np.abs(masses[0] - masses[1]).max() > 0.1
+    assert all(one.mark_mass(body.name) == "*" == one.mark_com(body.name) for body in arm.bodies)
+    assert one.total_mass is None and "sum of all masses" not in one.ambiguity
+    assert one.ambiguity in str(one)

@@ -307,6 +307,10 @@ def fit(**changes: Any) -> Any:
         "inconsistent_bodies": ("thigh", "[shank]"),
         "converged": False,
         "remarks": (),
+        "ambiguity": "* also depends on the file",
+        "mark_mass": {"base": "*", "thigh": "*", "shank": " "}.get,
+        "mark_com": {"base": " ", "thigh": "*", "shank": " "}.get,
+        "mark_losses": lambda joint: [" ", " ", "*"],
     }
     return SimpleNamespace(**given | changes)
 
@@ -316,7 +320,7 @@ def validation(error: list[float], signal: list[float]) -> Any:
 
 
 def test_printed_report_of_an_identification_is_unchanged() -> None:
-    well = fit(joint_losses={}, unidentifiable=("one",), inconsistent_bodies=(), converged=True)
+    well = fit(joint_losses={}, unidentifiable=("one",), inconsistent_bodies=(), converged=True, ambiguity="")
     free = fit(unidentifiable=(), noise=np.array([1.0, 2.0, 3.0]))
     free.base.robot.root = "free"
 

@@ -374,8 +374,9 @@ def _print_losses(result: Identification) -> None:
         table.add_column("file", justify="right", no_wrap=True)
     for joint, values in losses.items():
         own = robot.tree.joints_by_name[joint]
-        pairs = zip(values.tolist(), (own.damping, own.friction, own.armature), strict=True)
-        table.add_row(escape(joint), *(f"{x:.3g}" for pair in pairs for x in pair))
+        found = [f"{x:.3g}{mark}" for x, mark in zip(values.tolist(), result.mark_losses(joint), strict=True)]
+        file = (f"{x:.3g}" for x in (own.damping, own.friction, own.armature))
+        table.add_row(escape(joint), *(cell for pair in zip(found, file, strict=True) for cell in pair))
     out.print(table)
 
 
@@ -400,13 +401,16 @@ def _print_fit(result: Identification, validation: Validation | None) -> None:
     table = Table(title="bodies, as identified", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("body")
     for column in ("mass [kg]", "in the file", "com [m]"):
-        table.add_column(escape(column), justify="right", no_wrap=True)
+        table.add_column(escape(column), justify="right", no_wrap=column != "com [m]")
     for body, inertial in zip(robot.bodies, result.inertials.values(), strict=True):
         if body.joint is not None or robot.root != "fixed":
-            com = ", ".join(f"{x:.4f}" for x in inertial.com)
-            table.add_row(escape(body.name), f"{inertial.mass:.4g}", f"{body.inertial.mass:.4g}", com)
+            com = ", ".join(f"{x:.4f}" for x in inertial.com) + result.mark_com(body.name)
+            mass = f"{inertial.mass:.4g}{result.mark_mass(body.name)}"
+            table.add_row(escape(body.name), mass, f"{body.inertial.mass:.4g}", com)
     out.print(table)
     _print_losses(result)
+    if result.ambiguity:
+        print_text(f"{result.ambiguity}; --prior-weight 100 keeps it near the file, --json lists all combinations")
     n_uncertain = int(np.count_nonzero(result.deviation > np.abs(result.beta)))
     print_text(f"{base.certificate}")
     print_text(

@@ -33,6 +33,8 @@ Method = Literal["least_squares", "weighted", "consistent"]
 MAX_MJCF_SIZE = 1 << 26
 #: Offsets, means and drifts are reported beyond this multiple of their standard deviation and of the noise.
 SIGNIFICANT_DEVIATIONS, MIN_NOISE_RATIO = 6.0, 0.5
+#: A combination of parameters is determined if base parameters yield its coefficients to this error.
+MAX_COMBINATION_ERROR = 1e-6
 #: How many bodies `print` lists.
 MAX_PRINTED_BODIES = 18
 
@@ -135,6 +137,54 @@ class Identification(FrozenArrays):
     def deviation(self) -> Array:
         """(r,) standard deviation of each base parameter."""
         return np.sqrt(self.covariance.diagonal())
+
+    @property
+    def determined_parameters(self) -> frozenset[str]:
+        """Names of the parameters that the data determine each by itself, see ``base.names``.
+
+        The data determine the others only in combination (`BaseParameters.groups`) or not at all (`unidentifiable`).
+        """
+        return frozenset(self.base.names).intersection(self.base.groups()) - frozenset(self.unidentifiable)
+
+    @property
+    def total_mass(self) -> tuple[float, float] | None:
+        """Sum of the masses of all bodies and its standard deviation [kg]; None if the data do not determine it."""
+        masses = np.array([name.startswith("m ") for name in self.base.names], dtype=np.float64)
+        c = masses[self.base.independent]
+        covariance = self.covariance[np.ix_(c != 0.0, c != 0.0)]
+        if np.abs(c @ self.base.K - masses).max() > MAX_COMBINATION_ERROR or not np.isfinite(covariance).all():
+            return None
+        return float(c @ self.beta), float(np.sqrt(covariance.sum()))
+
+    @property
+    def ambiguity(self) -> str:
+        """Sentence about the values marked * in printed tables; "" if no value is marked."""
+        marked = frozenset(self.base.names) - self.determined_parameters
+        if not any(name.startswith(("m ", "fv ", "fc ", "Ia ")) for name in marked):
+            return ""
+        text = (
+            f"* also depends on the robot's file: the data determine {self.n_identifiable} combinations of parameters, "
+            "but not this parameter alone"
+        )
+        if (total := self.total_mass) is not None:
+            before = sum(body.inertial.mass for body in self.base.robot.bodies)
+            text += f"; the sum of all masses is {total[0]:.4g} +- {total[1]:.1g} kg ({before:.4g} kg in the file)"
+        return text
+
+    def mark_mass(self, body: str) -> str:
+        """Returns the mark "*" of a mass that is not determined by itself, otherwise " ", see `ambiguity`."""
+        return self._mark(f"m {body}")
+
+    def mark_com(self, body: str) -> str:
+        """Returns the mark "*" of a center of mass that is not determined by itself, otherwise " "."""
+        return self._mark(*(f"{parameter} {body}" for parameter in ("m", "lx", "ly", "lz")))
+
+    def mark_losses(self, joint: str) -> list[str]:
+        """Returns the marks "*" or " " (3) of `joint_losses` of a joint."""
+        return [self._mark(f"{parameter} {joint}") for parameter in ("fv", "fc", "Ia")]
+
+    def _mark(self, *names: str) -> str:
+        return " " if self.determined_parameters.issuperset(names) else "*"
 
     @property
     def inertials(self) -> dict[str, Inertial]:
@@ -275,20 +325,25 @@ class Identification(FrozenArrays):
             f"residual [N m, N]: {np.sqrt(np.mean(noise**2)):.3g} on average, {noise[worst]:.3g} of "
             f"{names.get(worst, 'the root')}",
             f"{self.n_identifiable} of {self.base.size} base parameters identifiable, condition {self.condition:.3g}",
-            f"{'body':<22}{'mass [kg]':>10}{'in the file':>12}   {'com [m]':<26}"
-            + ("" if self.base.inertial else f"{'viscous':>9}{'Coulomb':>9}{'rotor':>9}"),
+            f"{'body':<22}{'mass [kg]':>10}{'in the file':>12}   {'com [m]':<27}"
+            + ("" if self.base.inertial else f"{'viscous':>9} {'Coulomb':>9} {'rotor':>9}"),
         ]
         found, losses = self.inertials, self.joint_losses
         moving = [body for body in robot.bodies if body.joint is not None or robot.root != "fixed"]
         for body in moving[:MAX_PRINTED_BODIES]:
             com = ", ".join(f"{round(x, 4) + 0.0:+.4f}" for x in found[body.name].com.tolist())
-            mass, before = found[body.name].mass, body.inertial.mass
-            own = losses.get(body.joint.name, ()) if body.joint is not None else ()
+            mass, before = f"{found[body.name].mass:.4g}{self.mark_mass(body.name)}", body.inertial.mass
+            com += self.mark_com(body.name)
+            joint = body.joint.name if body.joint is not None else ""
+            own = zip(losses[joint].tolist(), self.mark_losses(joint), strict=True) if joint in losses else ()
             lines.append(
-                f"{body.name[:21]:<22}{mass:>10.4g}{before:>12.4g}   {com:<26}" + "".join(f"{x:>9.3g}" for x in own)
+                f"{body.name[:21]:<22}{mass:>11}{before:>11.4g}   {com:<27}"
+                + "".join(f"{f'{x:.3g}{mark}':>10}" for x, mark in own)
             )
         if len(moving) > MAX_PRINTED_BODIES:
             lines.append(f"and {len(moving) - MAX_PRINTED_BODIES} more bodies, see .inertials")
+        if self.ambiguity:
+            lines.append(self.ambiguity)
         if self.unidentifiable:
             lines.append(
                 f"{len(self.unidentifiable)} parameters are not identifiable from the data and kept from the file, "
