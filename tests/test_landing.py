@@ -198,6 +198,20 @@ def test_contact_sensors_determine_ground_contact_at_first_tick(
     assert controller.compute(state, measured_contacts=touching).mode is mode
 
 
+def test_new_controller_of_a_walking_robot_gives_a_warning_and_lands() -> None:
+    robot = qd.load("go2")
+    plant, dyn, controller = qd.Simulation(robot, dt=DT), qd.Dynamics(robot), LocomotionController(robot, dt=DT)
+    command = controller.compute(dyn.update(plant.q, plant.v))
+    while plant.time < 1.0 or len(command.contacts) > 2:
+        plant.step(command.tau)
+        command = controller.compute(dyn.update(plant.q, plant.v), (0.4, 0.0, 0.0))
+    controller.reset()
+    with pytest.warns(RuntimeWarning, match="^state: at the first tick .* the robot walks") as caught:
+        assert controller.compute(dyn.update(plant.q, plant.v)).mode is LocomotionMode.AIRBORNE
+    assert len(caught) == 1 and caught[0].filename == __file__
+    controller.compute(dyn.update(plant.q, plant.v))  # warnings are errors in tests
+
+
 def test_infeasible_landing_is_damped_and_reported() -> None:
     robot = qd.load("solo8")
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)

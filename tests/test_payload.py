@@ -61,6 +61,29 @@ def test_impossible_payloads_raise_errors() -> None:
             with_payload(robot, **options)
 
 
+@pytest.mark.parametrize(
+    ("mass", "position", "diameter", "text"),
+    [
+        (5000.0, (0.0, 0.0, 0.1), 0.1, "^mass: 5000 kg is 311 times .* grams; pass kilograms"),
+        (5.0, (0.0, 0.0, 200.0), 0.1, "^position: 200 m .* millimeters; pass meters"),
+        (5.0, (0.0, 0.0, 0.1), 80.0, "^diameter: 80 m .* millimeters; pass meters"),
+    ],
+)
+def test_payloads_in_other_units_give_a_warning(
+    mass: float, position: tuple[float, float, float], diameter: float, text: str
+) -> None:
+    with pytest.warns(RuntimeWarning, match=text) as caught:
+        assert with_payload(qd.load("go2"), mass, position, diameter=diameter).mass > mass
+    assert len(caught) == 1 and caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("name", ["go2", "solo12", "ur5", "anymal_c"])
+def test_large_payloads_give_no_warning(name: str) -> None:
+    robot = qd.load(name)
+    with_payload(robot, 2.0 * robot.mass, (0.3, 0.0, 0.3), diameter=0.3)  # warnings are errors in tests
+    with_payload(robot, -0.01 * robot.mass)
+
+
 def test_the_payload_of_an_arm_at_rest_is_estimated() -> None:
     robot = qd.load("ur5")
     real, dyn = with_payload(robot, 3.0, PLACE, link="tool0"), qd.Dynamics(robot)

@@ -61,8 +61,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
     that plane, the center of mass is above the feet, and the friction cones are aligned with the plane
     (`FrictionModel`).  A robot that starts with its center of mass beside the center of its feet shifts it first, in
     the mode "rising".  A robot that loses the ground while it stands or rises, or that starts in the air, lands on its
-    feet.  If the whole-body controller has no solution for a landing, the motors only damp, and the command is not
-    `ok`.
+    feet; so does one that walks at the first tick, with feet off the ground.  If the whole-body controller has no
+    solution for a landing, the motors only damp, and the command is not `ok`.
     If the robot does not follow the velocity command, for example at a wall, the controller stops and sets
     `LocomotionCommand.limit_reason`, until the command changes or `stand_up` is called.
     There is no tuning per robot: every parameter is a multiple of leg length l, ``sqrt(l / g)`` and ``m g``.
@@ -309,7 +309,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
 
         Warns:
             RuntimeWarning: once, if the motion of the robot between ticks shows another period than `dt`; commands from
-                then on are not `ok`, and their `timing` gives the reason.
+                then on are not `ok`, and their `timing` gives the reason; or if the robot walks at the first tick.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
@@ -333,7 +333,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
                 f"dt: the controller was made with dt={self.dt:g} s, but the motion between its calls corresponds to "
                 f"a period of {period:.2g} s; call it every dt, or make it with the actual period"
             )
-            warnings.warn(self._timing, RuntimeWarning, stacklevel=3)
+            warnings.warn(self._timing, RuntimeWarning, stacklevel=4)
 
     def _finish_tick(
         self, code: int, state: State, requested: Array, measured_contacts: tuple[str, ...] | None

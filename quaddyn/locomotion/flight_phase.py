@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..errors import ArgumentError
 from ..urdf.tree import Array
 from .arguments import validate_jump
 from .command import JUMPS, NO_GROUND, LocomotionCommand
+from .contact_monitor import MAX_STANCE_FOOT_SPEED
 from .ground_phase import GroundPhaseController, carrying_feet
 from .jump_execution import JumpExecution, make_yaw_rotation
 from .jump_plan import JumpPlan
@@ -128,6 +130,8 @@ class FlightPhaseController:
         """
         quad, walking, carrying = self._quadruped, self._walking, carrying_feet(code)
         quad.estimators.pause_payload()
+        if quad.mode_state.is_first_tick:
+            self._warn_of_steps(state)
         if self._jump is not None and not walking.landing.is_jump:
             self.end_jump()
         cop = quad.path_reference.position
@@ -147,6 +151,20 @@ class FlightPhaseController:
             quad.tau, quad.mode, carrying, command, cop.copy(), requested, zero_velocity, zero_velocity, NO_GROUND, {},
             friction=friction, jump_plan=self.jump_plan,
         )  # fmt: skip
+
+    def _warn_of_steps(self, state: State) -> None:
+        """Warns if the robot walks at the first tick: feet are at rest, while others are off the ground."""
+        quad = self._quadruped
+        max_speed = MAX_STANCE_FOOT_SPEED * quad.morphology.speed_scale
+        speeds = [float(np.linalg.norm(state.velocity(foot)[:3])) for foot in FEET]
+        if min(speeds) < max_speed < np.linalg.norm(self._walking.motion.velocity):
+            warnings.warn(
+                "state: at the first tick of the controller the robot walks with feet off the ground, so that it is "
+                "treated as a robot in the air, which lands and stops first; start a new controller while the robot "
+                "stands on all feet, or keep the controller, whose gait, friction and terrain may be set at any time",
+                RuntimeWarning,
+                stacklevel=6,
+            )
 
     def _fly(self, state: State, jump: JumpExecution) -> None:
         """Moves the feet to the footholds of a jump."""

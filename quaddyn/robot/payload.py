@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from ..urdf.tree import Array, Inertial, Pose, frozen
 from .arguments import check_number, check_vector
 from .bodies import combine_inertials
 from .inertial_update import with_inertials
+from .plausibility import find_payload_unit_errors
 from .robot import Robot
 
 
@@ -43,6 +45,9 @@ def with_payload(
         ArgumentError: a value that is not finite, or a negative diameter.
         UnknownNameError: no such link.
         ModelError: the total mass and inertia of the link, and of links fixed to it, are physically impossible.
+
+    Warns:
+        RuntimeWarning: a mass, distance or diameter so large for the robot that it seems to be in another unit.
     """
     mass, diameter = check_number("mass", mass), check_number("diameter", diameter)
     at = check_vector("position", position, (3,), "in the link's axes")
@@ -63,6 +68,10 @@ def with_payload(
             f"mass: {mass:g} kg would make the total mass zero or negative: link {name!r} and the links fixed to it "
             f"have {body_mass:.4g} kg"
         )
+    for text in find_payload_unit_errors(
+        robot.tree, mass, {"position": float(np.linalg.norm(at)), "diameter": diameter}
+    ):
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
     ball = Inertial(mass, frozen(pose.apply(at)), frozen(0.1 * mass * diameter**2 * np.eye(3)))
     whole = combine_inertials(((body.inertial, Pose.identity()), (ball, Pose.identity())))
     try:

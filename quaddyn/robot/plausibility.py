@@ -52,6 +52,9 @@ USUAL_VALUE_UNCERTAINTY = 4.0
 #: Lengths of what a unit's name stands for, in metres, and inertias in kg m^2.
 LENGTHS = MappingProxyType({"centimeters": 1e-2, "inches": 0.0254, "millimeters": 1e-3})
 INERTIAS = MappingProxyType({"g m^2": 1e-3, "kg cm^2": 1e-4, "kg mm^2": 1e-6, "g cm^2": 1e-7, "g mm^2": 1e-9})
+#: Mass of a payload [masses of the robot], and its size and its distance from the origin of its link [distance from the
+#: root to the farthest link], from which on they are in another unit; and the usual size and distance.
+MAX_PAYLOAD_MASS, MAX_PAYLOAD_DISTANCE, USUAL_PAYLOAD_DISTANCE = 5.0, 3.0, 0.3
 #: Joints that a finding lists.
 MAX_LISTED_JOINTS = 4
 
@@ -60,8 +63,7 @@ def find_unit_errors(tree: Tree) -> list[Finding]:
     """Returns warnings for a robot whose values contradict each other or its size; each names the likely unit."""
     findings = find_angles_in_degrees(tree.joints)
     where = Where(tree.file, 0, f'<robot name="{tree.name}">')
-    reach = _link_distances(tree)
-    size = max(reach[link.name] + _extent(link) for link in tree.links)
+    size = _reach(tree)
     mass = sum(link.inertial.mass for link in tree.links if link.inertial is not None)
     ratio = _median_length_to_gyration_ratio(tree)
     excess = 1.0 if ratio is None else ratio / USUAL_RATIO
@@ -99,6 +101,31 @@ def find_unit_errors(tree: Tree) -> list[Finding]:
     return findings
 
 
+def find_payload_unit_errors(tree: Tree, mass: float, lengths: Mapping[str, float]) -> list[str]:
+    """Returns a sentence about each value of a payload that is too large for the robot; it names the likely unit.
+
+    Args:
+        tree: the robot without the payload.
+        mass: mass of the payload [kg].
+        lengths: distances of the payload from the origin of its link, or its sizes, by name of the argument [m].
+    """
+    own_mass = sum(link.inertial.mass for link in tree.links if link.inertial is not None)
+    reach, findings = _reach(tree), list[str]()
+    if mass > MAX_PAYLOAD_MASS * own_mass > 0.0:
+        findings.append(
+            f"mass: {mass:g} kg is {mass / own_mass:.0f} times the mass of the robot, {own_mass:.3g} kg, and seems to "
+            "be in grams; pass kilograms"
+        )
+    for name, length in lengths.items():
+        if length > MAX_PAYLOAD_DISTANCE * reach > 0.0:
+            unit = _likely_units(LENGTHS, USUAL_PAYLOAD_DISTANCE * reach / length, USUAL_VALUE_UNCERTAINTY)
+            findings.append(
+                f"{name}: {length:.4g} m is much for a robot that reaches {reach:.3g} m from its root, and seems to be "
+                f"in {unit}; pass meters"
+            )
+    return findings
+
+
 def find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
     """Returns one warning if position limits of revolute joints are angles in degrees."""
     found = []
@@ -117,6 +144,12 @@ def find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
     )
     advice = f"convert them to radians ({low:.4g} .. {high:.4g} here), or use a continuous joint"
     return [Finding("warning", found[0].where, reason, advice)]
+
+
+def _reach(tree: Tree) -> float:
+    """Returns the largest distance of a link's far end from the root [m], see `_link_distances`."""
+    distances = _link_distances(tree)
+    return max(distances[link.name] + _extent(link) for link in tree.links)
 
 
 def _link_distances(tree: Tree) -> dict[str, float]:
