@@ -85,7 +85,7 @@ def test_texts_of_loop_statistics_and_faults_are_unchanged(monkeypatch: pytest.M
     ]
     assert_texts(
         "said_loop",
-        LoopReport(statistics, Stage.DAMP, faults[0], ("one line", "another")),
+        LoopReport(statistics, Stage.DAMP, faults[0], ("one line", "another"), silences=2),
         LoopReport(LoopStatistics.empty(), Stage.RUN, None, ()),
         *(f"{fault.code} {fault.joint}: {fault}" for fault in faults),
         more=True,  # kinds of faults may be added
@@ -133,7 +133,11 @@ def test_texts_of_body_and_motor_fits_are_unchanged(inertial: bool) -> None:
     rows = np.zeros((len(bodies), width))
     rows[:, 0], rows[:, 1], rows[:, 4:6], rows[:, 6], rows[:, 9] = 2.0, 0.1, 0.1, 0.1, 0.1
     rows[:, 10:] = (0.12345, 0.2, 0.01) if not inertial else ()
-    base: Any = SimpleNamespace(robot=robot, size=20, inertial=inertial, names=["m body"] * rows.size)
+    names = [f"{word} {each.name}" for each in bodies for word in (*"m lx ly lz".split(), *width * ["x"])[:width]]
+    base: Any = SimpleNamespace(
+        robot=robot, size=20, inertial=inertial, names=names, groups=lambda: (names[0], *names[width : width + 4]),
+        K=np.zeros((20, rows.size)), independent=np.arange(20),
+    )  # fmt: skip
     fit = Identification(
         base=base, method="weighted", beta=np.zeros(20),
         covariance=np.eye(20), delta=rows.ravel(), noise=np.array([0.1, 0.2]), samples=100, n_identifiable=18,

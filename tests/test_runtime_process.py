@@ -41,7 +41,7 @@ from quaddyn.runtime import (
 from quaddyn.runtime.packet_channel import PacketChannel
 from quaddyn.runtime.robot_process import PLANTS, make_plant
 from quaddyn.runtime.safety_checks import FaultCode
-from quaddyn.runtime.server import StatusEntry
+from quaddyn.runtime.shared_memory import StatusEntry
 from quaddyn.simulation import Actuators, Measurement, Simulation
 
 DT = 2e-3
@@ -365,6 +365,32 @@ class HoldController(Controller):
 
     def compute(self, measurement: Measurement, stage: Stage, velocity: object = None) -> MotorCommand:
         return MotorCommand.from_targets(self.hold, *np.outer([0.0, 60.0, 2.0], np.ones(12)))
+
+
+class LateController(HoldController):
+    """Controller whose computation takes some periods now and then."""
+
+    server: RobotServer
+    late_periods: dict[int, int]
+    calls = 0
+
+    def compute(self, measurement: Measurement, stage: Stage, velocity: object = None) -> MotorCommand:
+        self.calls += 1
+        for _ in range(self.late_periods.get(self.calls, 0)):
+            self.server.tick()
+        return super().compute(measurement, stage, velocity)
+
+
+def test_report_of_a_loop_counts_interruptions_that_are_no_fault(go2: qd.Robot, memory: SharedMemory) -> None:
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
+    side, operator, controller = ServedInterface(server), Operator(), LateController(go2)
+    controller.server, controller.late_periods = server, {20: 1, 40: 3, 60: 5, 120: 4}
+    loop = ControlLoop(side, controller, operator=operator, clock=side, overrun="repeat")
+    operator.walk()
+    report = loop.run(100 * DT)
+    assert report.fault is None and report.silences == 2, report
+    assert "watchdog of the robot damped the motors 2 times" in str(report) and "ticks were late" in str(report)
+    assert loop.run(100 * DT).silences == 1 and loop.run(20 * DT).silences == 0
 
 
 @pytest.mark.parametrize("latency", others_slow([0.0, 2.5 * DT], [2.5 * DT]))

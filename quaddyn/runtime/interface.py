@@ -36,6 +36,14 @@ class RobotInterface(StrictAttributes):
         """
         return ""
 
+    @property
+    def silences(self) -> int:
+        """Number of intervals without commands in which the robot has damped its motors; 0 if it does not count them.
+
+        After an interval that is no fault the robot follows commands again, and `stop_reason` remains "".
+        """
+        return 0
+
     @abstractmethod
     def write(self, command: MotorCommand) -> None:
         """Sets the command that the motors follow from now on, unless the robot has stopped.

@@ -93,6 +93,8 @@ class LoopReport:
         real_time: one line for each real-time option that was requested, with the result.
         end_reason: why the run ended, such as "the duration of 2 s has passed".
         stage_reason: why the robot was not in the stage that the operator requested; "" if it was.
+        silences: how many times during the run the watchdog of the robot has damped the motors, because no command
+            arrived in time, see `RobotInterface.silences`.
     """
 
     statistics: LoopStatistics
@@ -101,11 +103,19 @@ class LoopReport:
     real_time: tuple[str, ...]
     end_reason: str = ""
     stage_reason: str = ""
+    silences: int = 0
 
     def __str__(self) -> str:
         end = f"ended in {self.stage.value!r}" + (f", because {self.end_reason}" if self.end_reason else "")
         fault = "no fault" if self.fault is None else str(self.fault)
         lines = [str(self.statistics), f"{end}; {fault}", *filter(None, (self.stage_reason,)), *self.real_time]
+        if self.silences:
+            cause = "ticks were late" if self.statistics.overruns else "commands were lost, or its period is shorter"
+            lines.insert(
+                1,
+                f"the watchdog of the robot damped the motors {self.silences} times, because no command arrived in "
+                f"time: {cause}",
+            )
         return "\n".join(lines)
 
 
@@ -218,6 +228,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         self._stop_requested = False
         with self._real_time.applied() as real_time_results:
             last = self.interface.read()  # an exception here occurs before anything is written
+            previous_silences = self.interface.silences
             start = self._first_deadline(self.clock.now())
             previous_start, k = start - dt, 0
             try:
@@ -243,8 +254,9 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
                 self._next_deadline = start + k * dt
                 self._write(self._zero_command if self.stage is Stage.OFF else self._damping_command, statistics)
         end_reason = "request_stop was called" if self._stop_requested else f"the duration of {seconds:g} s has passed"
+        silences = self.interface.silences - previous_silences
         return LoopReport(
-            statistics, self.stage, self.safety.fault, real_time_results, end_reason, self._explain_stage()
+            statistics, self.stage, self.safety.fault, real_time_results, end_reason, self._explain_stage(), silences
         )
 
     def _explain_stage(self) -> str:

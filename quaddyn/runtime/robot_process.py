@@ -24,8 +24,8 @@ from ..urdf.mjcf import has_mujoco
 from .faults import fault_name
 from .packet_channel import LinkQuality
 from .realtime import RealTimeOptions
-from .server import RobotServer, StatusEntry
-from .shared_memory import SharedMemory, SharedMemoryInterface
+from .server import RobotServer
+from .shared_memory import SharedMemory, SharedMemoryInterface, StatusEntry
 from .simulated_interface import PlantInterface, make_noisy_sensors
 
 #: Names of the plants.

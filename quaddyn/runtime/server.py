@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 
 from ..deprecation import renamed_attributes, renamed_parameters
@@ -16,20 +15,8 @@ from .packet_channel import LinkQuality, PacketChannel
 from .safety import Safety
 from .safety_checks import MAX_CLOCK_ADVANCE, FaultCode
 from .safety_limits import SafetyLimits
-from .shared_memory import SharedMemory
+from .shared_memory import SharedMemory, StatusEntry
 from .simulated_interface import SimulatedInterface
-
-
-class StatusEntry(enum.IntEnum):
-    """Indices of the entries of `SharedMemory.status`."""
-
-    TICKS = 0  # periods so far
-    COMMANDS = 1  # number of the last applied command
-    SILENT = 2  # periods since the last new command
-    LATE = 3  # periods that ended late
-    TIME = 4  # the robot's clock [s]
-    FAULT = 5  # code of the fault, 0 without one
-    SILENCES = 6  # intervals without a command
 
 
 @renamed_attributes(silent="periods_since_command", waiting="is_waiting")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import mmap
 import os
 import struct
@@ -33,6 +34,18 @@ STATUS, NEWEST, BEGIN = 32, 96, 128
 SLOTS = 64
 #: Number of attempts of a reader.
 TRIES = 8
+
+
+class StatusEntry(enum.IntEnum):
+    """Indices of the entries of `SharedMemory.status`."""
+
+    TICKS = 0  # periods so far
+    COMMANDS = 1  # number of the last applied command
+    SILENT = 2  # periods since the last new command
+    LATE = 3  # periods that ended late
+    TIME = 4  # the robot's clock [s]
+    FAULT = 5  # code of the fault, 0 without one
+    SILENCES = 6  # intervals without a command
 
 
 @renamed_attributes(reading="read_reading", command="read_command", put_reading="write_packet")
@@ -179,6 +192,11 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
     def stop_reason(self) -> str:
         """Name of the fault for which the other process has damped the motors; "" for none."""
         return fault_name(self._state)
+
+    @property
+    def silences(self) -> int:
+        """Number of intervals without commands that the watchdog of the other process has detected."""
+        return int(self.memory.status[StatusEntry.SILENCES])
 
     def write(self, command: MotorCommand) -> None:
         """Sets the command that the motors follow from now on.
