@@ -724,6 +724,16 @@ def test_out_arrays_that_share_memory_are_rejected(states: Any) -> None:
         fast.parameters[0] = 1.0
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_several_results_are_separate_parts_of_one_block_of_memory(dtype: Any) -> None:
+    robot = qd.load("two_link_leg")
+    fast = qd.compile(robot, ("rnea_derivatives",), dtype=dtype)
+    for n in (1, 3, 64):
+        results = fast.rnea_derivatives(*(x.astype(dtype) for x in random_states(robot, np.random.default_rng(0), n)))
+        assert len({id(x.base) for x in results}) == 1
+        assert not any(np.may_share_memory(x, y) for x, y in itertools.combinations(results, 2))
+
+
 def test_read_only_arguments_are_accepted(fast: qd.Kernels, states: Any) -> None:
     q, v, a = (x.copy() for x in states)
     for x in (q, v, a):
