@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_simulation_compiled import assert_compiled_equals_python
+from test_simulation_compiled import assert_compiled_equals_python as assert_machine_code_equals_python
+from unit_scaling import assert_compiled_equals_python
 
 from quaddyn.locomotion import (
     LocomotionMode,
@@ -220,7 +221,7 @@ def test_compiled_tick_period_equals_python() -> None:
     for k in range(100):
         motion.velocity = rng.normal(1.0, 0.1, 3)
         motion.com = motion.com + motion.velocity * (0.01 if k < 30 else 0.02)
-        periods.append(assert_compiled_equals_python(measure_tick_period, sums, motion))
+        periods.append(assert_machine_code_equals_python(measure_tick_period, sums, motion))
         measure_tick_period(sums, motion)
     assert not any(periods[:30]) and any(periods)
     assert_compiled_equals_python(reset_tick_period, sums)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
-from test_simulation_compiled import assert_compiled_equals_python
+from unit_scaling import assert_compiled_equals_python
 
 import quaddyn as qd
 from quaddyn.locomotion import Morphology, fall_detection

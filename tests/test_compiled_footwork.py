@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_simulation_compiled import assert_compiled_equals_python
+from test_simulation_compiled import assert_compiled_equals_python as assert_machine_code_equals_python
+from unit_scaling import assert_compiled_equals_python
 
 import quaddyn as qd
 from quaddyn.compiler import Record
@@ -100,11 +101,13 @@ def random_feet(rng: np.random.Generator, f: FootworkState, p: Morphology) -> tu
 def test_compiled_swings_equal_python(seed: int) -> None:
     rng, swings = np.random.default_rng([1, seed]), random_footwork(np.random.default_rng(seed)).swings
     position, velocity, normal = rng.normal(size=(3, 3))
-    assert_compiled_equals_python(swing_rules.start_swing, swings, 2, position, velocity, normal, 0.2, 0.05, 0.1)
+    assert_compiled_equals_python(
+        swing_rules.start_swing, swings, 2, position, velocity, normal, 0.2, 0.05, 0.1, velocity="[m/s]"
+    )
     for foot in range(4):
         assert_compiled_equals_python(swing_rules.move_swing, swings, foot, *rng.normal(size=3).tolist(), 0.2, 0.1, DT)
     blocks = rng.normal(size=(4, 22))
-    assert_compiled_equals_python(footwork.set_foot_references, swings, rng.normal(size=(4, 3)), *blocks)
+    assert_machine_code_equals_python(footwork.set_foot_references, swings, rng.normal(size=(4, 3)), *blocks)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from test_compiled_falls import random_motion
-from test_simulation_compiled import assert_compiled_equals_python
+from unit_scaling import assert_compiled_equals_python
 
 import quaddyn as qd
 from quaddyn.locomotion import Morphology, contact_monitor

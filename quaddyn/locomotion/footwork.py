@@ -131,11 +131,11 @@ class SelectionStates(Record):
     normal: Matrix  # (4, 3) unit normal of the ground there
     reason: IntVector  # (4,) `SelectionReason`
     com_displacement: Matrix  # (4, 2) of the center of mass until touchdown, world x and y [m]
-    com: Matrix  # (4, 3) center of mass; this and the following: see `StanceInterval`
-    velocity: Matrix  # (4, 2)
-    stance_time: Vector  # (4,)
+    com: Matrix  # (4, 3) center of mass [m]; this and the following: see `StanceInterval`
+    velocity: Matrix  # (4, 2) [m/s]
+    stance_time: Vector  # (4,) [s]
     slope: Matrix  # (4, 2)
-    yaw: Vector  # (4,)
+    yaw: Vector  # (4,) [rad]
 
 
 class FootholdRequest(Record):
