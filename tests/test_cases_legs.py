@@ -341,7 +341,60 @@ def test_upper_bodies_carts_and_wrists_have_no_legs() -> None:
     assert found_legs(cart) == {}
     yaw_first = (Segment(Z, (0, 0, 0.1)), Segment(Y, (0, 0, 0.2)), Segment(Y, (0.2, 0, 0)))
     assert found_legs(dog(yaw_first, hips={"a": (0, 0, 0)})) == {}
-    assert found_legs(dog((THIGH, SHANK), hips={"a": (0, 0, 0)})) == {"leg": "a_thigh_joint"}
+
+
+def test_single_chain_is_a_leg_by_its_names_or_below_a_moving_base() -> None:
+    def chain() -> Urdf:
+        return dog((THIGH, SHANK), hips={"a": (0, 0, 0)})
+
+    assert found_legs(chain()) == {"leg": "a_thigh_joint"}
+    unnamed = str(nameless(chain())[0])
+    robot = qd.load(unnamed)
+    assert robot.feet == () and "no legs, score 0.20; second best: leg: leg from" in verdict(robot)
+    assert qd.load(unnamed, legs="leg").feet == ("leg",)
+    hopper = qd.load(str(nameless(chain().under("odom", "floating"))[0]))
+    assert hopper.feet == ("leg",) and warned(hopper, "the legs are uncertain, because the score is low")
+    arm = chain().rename(lambda name: name.replace("thigh", "shoulder").replace("shank", "elbow").replace("foot", "x"))
+    assert qd.load(str(arm.under("odom", "floating"))).feet == ()
+
+
+def planar(plan: tuple[Segment, ...], hips: dict[str, tuple[float, float, float]], base: str = "xzy") -> Urdf:
+    """Legs below a trunk that two slides and a hinge of the file move."""
+    urdf = dog(plan, hips=hips)
+    names = ["ground", *(f"ground_{axis}" for axis in base[:2]), "trunk"]
+    for name in names[:-1]:
+        urdf.add_link(name)
+    for k, (parent, child) in enumerate(itertools.pairwise(names)):
+        axis = tuple(int(base[k] == each) for each in "xyz")
+        kind = "revolute" if k == 2 else "prismatic"
+        urdf.add_joint(f"base_{k}", kind, parent, child, (0, 0, 0), axis=axis, limit=(-2.0, 2.0))
+    return urdf
+
+
+def test_legs_below_a_planar_base_of_the_file() -> None:
+    hips = {"a": (-0.2, 0.0, 0.0), "b": (0.2, 0.0, 0.0)}
+    robot = qd.load(str(planar((THIGH, SHANK), hips)), allow_massless=True)
+    assert first_joints(robot) == {"F": "b_thigh_joint", "B": "a_thigh_joint"} and robot.root == "fixed"
+    assert np.ptp(lowest_points(robot)) < 1e-9
+    together = {"left": (0.0, 0.0, 0.0), "other": (0.0, 0.0, 0.0)}
+    assert found_legs(planar((THIGH, SHANK), together)) == {"L": "left_thigh_joint", "R": "other_thigh_joint"}
+    assert found_legs(planar((THIGH, SHANK), {"right": (0, 0, 0), "x": (0, 0, 0)}))["L"] == "x_thigh_joint"
+    assert found_legs(planar((THIGH, SHANK), {"a": (0, 0, 0)})) == {"leg": "a_thigh_joint"}
+    for base in ("xyz", "xyx", "xzz"):  # not in the sagittal plane: a cart, and slides without their normal
+        assert found_legs(planar((THIGH, SHANK), hips, base)) == {}
+
+
+def test_lying_biped_is_reported_as_rotated() -> None:
+    urdf = humanoid().rename(lambda name: name.replace("aL", "left_leg_").replace("aR", "right_leg_"))
+    lying = qd.load(str(urdf.turn_base_by(pin.rpy.rpyToMatrix(*TURNS["y"]).T)))
+    found = next(f for f in lying.report.warnings if "the base frame is rotated" in f.reason)
+    assert "a biped whose vertical axis is y, not z" in found.reason and lying.feet == ()
+
+
+def test_robot_without_limbs_of_several_joints_says_why_it_has_no_legs() -> None:
+    robot = qd.load(str(dog((THIGH,))))
+    reasons = [f.reason for f in robot.report if f.where.element == "legs"]
+    assert robot.feet == () and reasons == ["no legs: no limb on the trunk has 2 to 7 joints of one degree of freedom"]
 
 
 REAL = {

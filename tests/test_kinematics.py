@@ -23,8 +23,10 @@ from quaddyn.robot.limbs import forward_and_left
 from quaddyn.robot.stance import knee_offset
 
 QUADRUPEDS = [name for name, entry in qd.CATALOGUE.items() if entry.kind == "quadruped"]
-LEGGED = [*QUADRUPEDS, "bolt", "finger_edu", "double_pendulum_continuous", "asr_twodof"]
-OWN = ["two_link_leg", "three_link_leg", "four_link_leg", "planar_3r", "chain_4"]
+#: Single chains that no name calls legs.
+CHAINS = ["finger_edu", "double_pendulum_continuous", "asr_twodof", "planar_3r", "chain_4"]
+LEGGED = [*QUADRUPEDS, "bolt", *CHAINS[:3]]
+OWN = ["two_link_leg", "three_link_leg", "four_link_leg", *CHAINS[3:]]
 COUNT = 10_000 if "QUADDYN_SLOW" in os.environ else 300
 #: One leg of each kind.
 KINDS = {"anymal_c", "bolt", "solo8", "two_link_leg"}
@@ -32,7 +34,7 @@ KINDS = {"anymal_c", "bolt", "solo8", "two_link_leg"}
 
 @functools.cache
 def robot_of(name):
-    return qd.load(name)
+    return qd.load(name, legs="leg" if name in CHAINS else None)
 
 
 @functools.cache

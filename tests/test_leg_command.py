@@ -18,7 +18,10 @@ from quaddyn.viewer import Viewer
 
 runner = CliRunner()
 #: Robots without legs.  They are listed because loading all robots takes seconds in each process that collects tests.
-LEGLESS = ("rx90", "kinova", "panda", "ur3", "ur5", "ur10", "xarm7", "z1", "chain_10")
+LEGLESS = (
+    "rx90", "kinova", "panda", "ur3", "ur5", "ur10", "xarm7", "z1", "chain_10", "asr_twodof", "double_pendulum",
+    "double_pendulum_continuous", "double_pendulum_simple", "finger_edu", "planar_3r", "chain_4",
+)  # fmt: skip
 #: Robots whose legs are similar to those of others; they are tested only in the nightly run.
 LIKE_OTHERS = (
     "talos",

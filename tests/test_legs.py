@@ -17,7 +17,7 @@ from urdf_editing import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segm
 
 import quaddyn as qd
 from quaddyn.robot.catalogue import example_robot_folder
-from quaddyn.robot.foot_geometry import find_foot_sphere
+from quaddyn.robot.foot_geometry import find_foot_sphere, is_wheel
 from quaddyn.robot.limbs import find_limbs, leg_forward_and_left
 from quaddyn.robot.stance import stance
 
@@ -653,6 +653,18 @@ def test_wheel_has_the_radius_of_its_shape_or_of_a_disc_with_its_inertia(shape: 
     assert found.radius == pytest.approx(radius) and guess in found.guess
 
 
+@pytest.mark.parametrize(("inertia", "balanced"), [("0.01", True), ("1", False)])
+def test_inertia_larger_than_the_shapes_does_not_make_a_bar_a_wheel(inertia: str, balanced: bool) -> None:
+    com = "0.004 0 0" if balanced else "0.05 0 0"
+    robot = qd.load(
+        f'''<robot name="r"><link name="a"/><link name="w"><inertial><origin xyz="{com}"/><mass value="1"/><inertia
+        ixx="{inertia}" iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"/></inertial><collision><origin
+        xyz="{com}"/><geometry><box size="0.2 0.01 0.02"/></geometry></collision></link><joint name="j"
+        type="continuous"><parent link="a"/><child link="w"/><axis xyz="0 1 0"/></joint></robot>'''
+    )
+    assert is_wheel(robot.bodies[-1]) == balanced
+
+
 @pytest.mark.parametrize("plan", [SLIDE, SLIDE_TWO], ids=["roll-pitch-slide", "pitch-slide"])
 def test_legs_with_sliding_shanks_stand(plan: tuple[Segment, ...]) -> None:
     robot = qd.load(str(dog(plan)))
@@ -1080,7 +1092,7 @@ def single_leg_urdf(shapes: str) -> str:
 
 def contact_of(source: str | Path) -> tuple[float, ...]:
     """Contact point (3,) of a leg in its last link, rounded to a nanometer [m]."""
-    return tuple((qd.load(source, root="fixed").legs["leg"].foot.offset.round(9) + 0.0).tolist())
+    return tuple((qd.load(source, root="fixed", legs="leg").legs["leg"].foot.offset.round(9) + 0.0).tolist())
 
 
 @pytest.mark.parametrize(

@@ -61,10 +61,10 @@ def test_saved_urdf_is_the_identified_robot(found: Identification, tmp_path: Pat
 
 
 def test_inertia_of_links_on_fixed_joints_is_added_to_their_body(tmp_path: Path) -> None:
-    robot = qd.load("finger_edu")
+    robot = qd.load("finger_edu", legs="leg")
     assert any(len(body.links) > 1 for body in robot.bodies)
     found = identify(robot, make_samples(robot, 80), torque_noise=1e-3)
-    again = qd.load(found.save_urdf(tmp_path / "finger.urdf"), root="fixed")
+    again = qd.load(found.save_urdf(tmp_path / "finger.urdf"), root="fixed", legs="leg")
     model = found.identified_robot()
     assert model.feet == robot.feet and model.legs["leg"].foot.radius == robot.legs["leg"].foot.radius
     q, v, a = robot.q_home, np.ones(robot.nv), np.ones(robot.nv)

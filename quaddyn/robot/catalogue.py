@@ -60,14 +60,14 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "wheeled_biped": CatalogueEntry("wheeled", "special/wheeled_biped.urdf", own=True),
     "wheeled_quadruped": CatalogueEntry("wheeled", "special/wheeled_quadruped.urdf", own=True),
     "asr_twodof": CatalogueEntry("arm", "asr_twodof_description/urdf/TwoDofs.urdf", "fixed"),
-    "double_pendulum": CatalogueEntry("leg", "double_pendulum_description/urdf/double_pendulum.urdf", "fixed"),
+    "double_pendulum": CatalogueEntry("chain", "double_pendulum_description/urdf/double_pendulum.urdf", "fixed"),
     "double_pendulum_continuous": CatalogueEntry(
-        "leg", "double_pendulum_description/urdf/double_pendulum_continuous.urdf", "fixed"
+        "chain", "double_pendulum_description/urdf/double_pendulum_continuous.urdf", "fixed"
     ),
     "double_pendulum_simple": CatalogueEntry(
-        "leg", "double_pendulum_description/urdf/double_pendulum_simple.urdf", "fixed"
+        "chain", "double_pendulum_description/urdf/double_pendulum_simple.urdf", "fixed"
     ),
-    "finger_edu": CatalogueEntry("leg", "finger_edu_description/robots/finger_edu.urdf", "fixed"),
+    "finger_edu": CatalogueEntry("arm", "finger_edu_description/robots/finger_edu.urdf", "fixed"),
     "two_link_leg": CatalogueEntry("leg", "two_link_leg.urdf", "fixed", own=True),
     "three_link_leg": CatalogueEntry("leg", "three_link_leg.urdf", "fixed", own=True),
     "four_link_leg": CatalogueEntry("leg", "four_link_leg.urdf", "fixed", own=True),

@@ -107,11 +107,37 @@ def turns_freely(joint: Joint) -> bool:
 
 def is_wheel(body: CompositeBody) -> bool:
     """Returns whether a body rotates freely about an axis through its center of mass, as wheels do."""
+    return body.joint is not None and turns_freely(body.joint) and is_balanced(body, WHEEL_BALANCE)
+
+
+def is_balanced(body: CompositeBody, tolerance: float) -> bool:
+    """Returns whether a body is balanced on the axis of its revolute joint, as rotors and wheels are.
+
+    Args:
+        body: the body.
+        tolerance: square of the distance of the center of mass from the axis at most, as a fraction of the inertia per
+            mass.  An inertia larger than the shapes of the body can have counts as that of its shapes.
+    """
     joint, inertial = body.joint, body.inertial
-    if joint is None or not turns_freely(joint) or inertial.mass <= 0.0:
+    if joint is None or joint.type not in ("revolute", "continuous") or inertial.mass <= 0.0:
         return False
-    off = float(np.linalg.norm(np.cross(joint.axis, inertial.com)))
-    return off**2 * inertial.mass <= WHEEL_BALANCE * float(np.trace(inertial.inertia))
+    off = float(np.linalg.norm(np.cross(joint.axis, inertial.com))) ** 2
+    if off > tolerance * float(np.trace(inertial.inertia)) / inertial.mass:
+        return False
+    return off <= tolerance * _max_inertia_per_mass(body, joint.axis)
+
+
+def _max_inertia_per_mass(body: CompositeBody, axis: Array) -> float:
+    """Returns the largest trace of the inertia per mass [m^2] that fits into the shapes of a body; inf if unknown."""
+    spans = [
+        _extent_about_axis(geometry.shape, pose @ geometry.placement, axis)
+        for link, pose in body.links
+        for geometry in (*link.collisions, *link.visuals)
+    ]
+    if not spans or None in spans:
+        return np.inf
+    along = max(high for _, high, _ in spans) - min(low for low, _, _ in spans)  # type: ignore[misc]
+    return 2.0 * (max(away for _, _, away in spans) ** 2 + (0.5 * along) ** 2)  # type: ignore[misc]
 
 
 def _foot_sphere_of_wheel(body: CompositeBody) -> FootSphere:

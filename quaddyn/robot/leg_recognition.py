@@ -18,8 +18,19 @@ import numpy as np
 from ..errors import UnknownNameError
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, Finding, Where
 from .bodies import CompositeBody
-from .limb_names import classify_names, collect_names, may_be_single_leg, positions_from_names
-from .limbs import LEG_PLACES, MAX_SPINE, Limb, bodies_in_trunk_frame, forward_and_left, trunk_index, trunk_placement
+from .limb_names import classify_names, collect_names, positions_from_names
+from .limbs import (
+    LEG_PLACES,
+    MAX_JOINTS,
+    MAX_SPINE,
+    MIN_JOINTS,
+    Limb,
+    bodies_in_trunk_frame,
+    forward_and_left,
+    planar_base_index,
+    trunk_index,
+    trunk_placement,
+)
 
 #: A hypothesis below this score is none: the robot has no legs.
 MIN_SCORE = 0.2
@@ -27,8 +38,10 @@ MIN_SCORE = 0.2
 GUESS_RATIO, GUESS_SCORE = 0.85, 0.45
 #: Minimum ratio of scores for another axis of the base frame than z to count as the upward one.
 ROTATED_FRAME_RATIO = 2.0
-#: A lone serial chain of at most this many joints is taken for a leg, a longer one for an arm.
+#: A serial chain of at most this many joints that is all of a robot may be a leg; a longer one is an arm.
 MAX_LONE_LEG = 4
+#: Score of such a chain whose names are not those of a leg, if the file lets its base move; on a fixed base it is none.
+UNNAMED_LONE_LEG_SCORE = 0.4
 #: The longest leg of a quadruped is at most this many times as long as the shortest.
 MAX_LENGTH_RATIO = 2.5
 #: Maximum number of limbs of which combinations are tried, and the same for six legs.
@@ -41,8 +54,13 @@ MIN_EXTENSION = 0.3
 UNNAMED_FACTOR, MISNAMED_FACTOR = 0.95, 0.35
 #: Factors for another limb like the legs that is left out: as low as they are or named as a leg, and any other.
 OMITTED_LEG_FACTOR, OMITTED_LIMB_FACTOR = 0.3, 0.75
+#: Center of mass of a torso above the hips of a biped, as a fraction of the leg length.
+MIN_TORSO_RISE = 0.15
 #: A limb beside a leg, nearer than this fraction of the least distance between legs, is the other half of its drive.
 DRIVE_DISTANCE_FRACTION = 0.4
+
+#: Legs of a planar base whose hips are farther apart than this fraction of their length are a front and a rear leg.
+MIN_ROW_DISTANCE = 0.1
 
 KINDS = ("quadruped", "hexapod", "biped", "leg", "none")
 #: Names of the legs of a quadruped with one leg ahead, one on each side and one behind.
@@ -93,7 +111,12 @@ def parse_legs_argument(
 
 
 def recognize_legs(
-    bodies: Sequence[CompositeBody], limbs: Sequence[Limb], file: str, requested_kind: str | None = None
+    bodies: Sequence[CompositeBody],
+    limbs: Sequence[Limb],
+    file: str,
+    requested_kind: str | None = None,
+    *,
+    floats: bool = False,
 ) -> LegRecognition:
     """Returns the most likely legs among `limbs`.
 
@@ -103,9 +126,10 @@ def recognize_legs(
         file: name of the file, for findings.
         requested_kind: kind of robot whose best hypothesis is returned, whatever its score.  None: the best of all
             kinds.
+        floats: whether the base floats in the file.
     """
     candidates = [_make_candidate(bodies, limb) for limb in limbs if limb.reach > MIN_REACH][:MAX_LIMBS]
-    ranked = _rank_hypotheses(bodies, candidates)
+    ranked = _rank_hypotheses(bodies, candidates, floats=floats)
     if requested_kind is not None:
         best, _ = _rename_by_file_names(
             bodies, next((x for x in ranked if x.kind == requested_kind), NO_LEGS), Where(file, 0, "legs")
@@ -134,7 +158,6 @@ class _Candidate:
 
     limb: Limb
     named: int
-    lone: bool
     joints: int
     reach: float
     hip: tuple[float, float, float]
@@ -149,9 +172,8 @@ class _Candidate:
 
 def _make_candidate(bodies: Sequence[CompositeBody], limb: Limb) -> _Candidate:
     """Returns the candidate of a limb."""
-    names = collect_names(bodies, limb.indices)
-    kind, lone = classify_names(names), may_be_single_leg(names)
-    return _fill_geometry(_Candidate(limb, kind, lone, limb.chain.n, limb.reach, _ORIGIN, _ORIGIN, (0.0, 0.0)))
+    kind = classify_names(collect_names(bodies, limb.indices))
+    return _fill_geometry(_Candidate(limb, kind, limb.chain.n, limb.reach, _ORIGIN, _ORIGIN, (0.0, 0.0)))
 
 
 def _fill_geometry(candidate: _Candidate, turn: Array | None = None) -> _Candidate:
@@ -165,14 +187,14 @@ def _fill_geometry(candidate: _Candidate, turn: Array | None = None) -> _Candida
 
 
 def _rank_hypotheses(
-    bodies: Sequence[CompositeBody], candidates: Sequence[_Candidate], turn: Array | None = None
+    bodies: Sequence[CompositeBody], candidates: Sequence[_Candidate], turn: Array | None = None, floats: bool = False
 ) -> list[Hypothesis]:
     """Returns all hypotheses by descending score; the base frame is rotated by `turn` (3, 3) before."""
     masses, centers = _body_masses(bodies)
     if turn is not None:
         candidates, centers = [_fill_geometry(each, turn) for each in candidates], centers @ turn.T
-    found = [NO_LEGS]
-    for kind, legs in _enumerate_arrangements(candidates):
+    found, is_planar = [NO_LEGS], planar_base_index(bodies) > 0
+    for kind, legs in _enumerate_arrangements(candidates, is_planar):
         chosen = list(legs.values())
         factors = [
             _similarity_factor(chosen),
@@ -181,17 +203,23 @@ def _rank_hypotheses(
             _omitted_limbs_factor(chosen, candidates),
         ]
         if kind == "leg":
-            factors += [1.0 if chosen[0].lone else MIN_SCORE / 2.0]
+            factors.append(_lone_leg_factor(chosen[0], is_planar or floats))
         else:
             names = math.prod((UNNAMED_FACTOR, 1.0, MISNAMED_FACTOR)[x.named] for x in chosen) ** (2.0 / len(chosen))
-            trunk_factor = _torso_factor(chosen, masses, centers) if kind == "biped" else _level_trunk_factor(chosen)
-            factors += [_hanging_factor(chosen), names, trunk_factor]
+            rise = _torso_rise(chosen, masses, centers) if kind == "biped" else math.inf
+            trunk_factor = _torso_factor(rise) if kind == "biped" else _level_trunk_factor(chosen)
+            factors += [_hanging_factor(chosen, rise), names, trunk_factor]
         found.append(Hypothesis(kind, {name: x.limb for name, x in legs.items()}, math.prod(factors)))
     return sorted(found, key=lambda each: -round(each.score, 6))
 
 
-def _enumerate_arrangements(candidates: Sequence[_Candidate]) -> Iterator[tuple[str, dict[str, _Candidate]]]:
-    """Yields every choice of legs in rows, in a plus, as a mirrored pair or as a single leg."""
+def _enumerate_arrangements(
+    candidates: Sequence[_Candidate], is_planar: bool
+) -> Iterator[tuple[str, dict[str, _Candidate]]]:
+    """Yields every choice of legs in rows, in a plus, as a mirrored pair or as a single leg.
+
+    The two legs of a robot with a planar base may be in one plane, one behind or beside the other.
+    """
     for four in itertools.combinations(candidates, 4):
         reaches = [x.reach for x in four]
         if max(reaches) <= MAX_LENGTH_RATIO * min(reaches):
@@ -208,6 +236,10 @@ def _enumerate_arrangements(candidates: Sequence[_Candidate]) -> Iterator[tuple[
         if _are_mirrored(*pair):
             _, across = _along_and_across(pair)
             yield "biped", {"L": pair[across.index(max(across))], "R": pair[across.index(min(across))]}
+        elif is_planar:
+            rear, front = sorted(pair, key=lambda each: each.hip[0])
+            apart = front.hip[0] - rear.hip[0] > MIN_ROW_DISTANCE * max(front.reach, rear.reach)
+            yield "biped", {"F": front, "B": rear} if apart else dict(zip("LR", pair, strict=True))
     if len(candidates) == 1:
         limb = candidates[0].limb
         if limb.alone and limb.chain.n <= MAX_LONE_LEG and not _stands_on_its_base(limb):
@@ -352,13 +384,22 @@ def _beside_legs(pair: Sequence[_Candidate], legs: Sequence[_Candidate]) -> bool
     return max(apart) < 0.5 * reach
 
 
-def _hanging_factor(chosen: Sequence[_Candidate]) -> float:
+def _lone_leg_factor(chosen: _Candidate, has_moving_base: bool) -> float:
+    """Returns the factor for a single limb with the names of a leg, or below a base that joints of the file move."""
+    if chosen.named == 1:
+        return 1.0
+    return UNNAMED_LONE_LEG_SCORE if has_moving_base and chosen.named == 0 and chosen.hang > 0.5 else 0.5 * MIN_SCORE
+
+
+def _hanging_factor(chosen: Sequence[_Candidate], rise: float) -> float:
     """Returns the factor for feet below the hips with all joints at zero; flat or folded legs have little influence.
 
-    Two limbs that no name calls legs must hang, because two arms extend sideways from a torso.
+    Two limbs that no name calls legs must hang, because two arms extend sideways from a torso, and so must two legs
+    without a torso above them (`rise` as returned by `_torso_rise`): they stretch out beside the torso if another axis
+    of the base frame is the vertical one.
     """
     hang = sum(x.hang for x in chosen) / len(chosen)
-    if len(chosen) == 2 and any(x.named != 1 for x in chosen):
+    if len(chosen) == 2 and (rise < MIN_TORSO_RISE or any(x.named != 1 for x in chosen)):
         return max(min(2.0 * hang, 1.0), MIN_SCORE)
     return 0.7 + 0.3 * max(min(hang, 1.0), -1.0)
 
@@ -372,17 +413,21 @@ def _level_trunk_factor(chosen: Sequence[_Candidate]) -> float:
     return 1.0 / (1.0 + slopes[len(slopes) // 2] ** 4)
 
 
-def _torso_factor(chosen: Sequence[_Candidate], masses: Array, centers: Array) -> float:
-    """Returns the factor for a center of mass of the other bodies above the hips; a torso hangs below its shoulders."""
+def _torso_rise(chosen: Sequence[_Candidate], masses: Array, centers: Array) -> float:
+    """Returns the height of the center of mass of all other bodies above the hips, divided by the leg length."""
     others = np.ones(len(masses), dtype=bool)
     for each in chosen:
         others[list(each.limb.indices)] = False
     mass = float(masses[others].sum())
     if mass <= 0.0:
-        return 1.0
+        return 0.0
     height = float(masses[others] @ centers[others][:, 2]) / mass
-    below = sum(x.hip[2] for x in chosen) / len(chosen) - height
-    return math.exp(-max(below / max(x.reach for x in chosen) - 0.15, 0.0) / 0.15)
+    return (height - sum(x.hip[2] for x in chosen) / len(chosen)) / max(x.reach for x in chosen)
+
+
+def _torso_factor(rise: float) -> float:
+    """Returns the factor for a torso above the hips (see `_torso_rise`); a torso hangs below its shoulders."""
+    return math.exp(-max(-rise / MIN_TORSO_RISE - 1.0, 0.0))
 
 
 def _body_masses(bodies: Sequence[CompositeBody]) -> tuple[Array, Array]:
@@ -441,6 +486,8 @@ def _rename_by_file_names(
     )
     if best.kind == "biped":
         named_positions = {name: (0, aside) for name, (_, aside) in named_positions.items()}
+        if planar_base_index(bodies) and named_positions.get("L", (0, 0)) < named_positions.get("R", (0, 0)):
+            return replace(best, legs={"L": best.legs["R"], "R": best.legs["L"]}), []
     if sorted(named_positions.values()) != sorted(positions.values()) or named_positions == positions:
         return best, []
     forward, _ = forward_and_left(best.legs)
@@ -477,7 +524,9 @@ def _report(
     """Returns findings on the best hypothesis, its score, the second best one and other limbs of the robot."""
     others = _other_limbs(bodies, best)
     if not has_limbs and not others:
-        return []
+        joints = sum(body.joint is not None for body in bodies)
+        reason = f"no legs: no limb on the trunk has {MIN_JOINTS} to {MAX_JOINTS} joints of one degree of freedom"
+        return [Finding("note", where, reason, "pass legs= to name the joints of legs")] if joints else []
     chosen = {limb.indices for limb in best.legs.values()}
     rival = next((x for x in ranked if x.legs and {limb.indices for limb in x.legs.values()} != chosen), None)
     reason = f"{best}, score {best.score:.2f}"

@@ -16,8 +16,6 @@ _OTHER_PARTS = (
     "shoulder", "elbow", "wrist", "gripper", "finger", "thumb", "palm", "forearm", "camera", "caster", "propeller",
     "antenna", "lidar",
 )  # fmt: skip
-#: What a limb that is all of a robot is not: fingers and flying arms are studied as legs.
-_NOT_SINGLE_LEG = ("wrist", "gripper", "camera", "caster")
 _AHEAD = {"front": 1, "fore": 1, "middle": 0, "mid": 0, "rear": -1, "hind": -1, "back": -1}
 _ASIDE = {"left": 1, "right": -1}
 #: Pairs of letters such as "FL", "LF" or "hr": front or rear (hind, back) and left or right, in either order; an r
@@ -51,11 +49,6 @@ def classify_names(names: Iterable[str]) -> int:
             return 1
         other |= any(_is_word(word, _OTHER_WORDS) for word in words) or any(part in joined for part in _OTHER_PARTS)
     return -1 if other else 0
-
-
-def may_be_single_leg(names: Iterable[str]) -> bool:
-    """Returns whether the names permit that a robot with a single limb is a leg."""
-    return not any(part in name.lower() for name in names for part in _NOT_SINGLE_LEG)
 
 
 def positions_from_names(names_by_limb: Mapping[str, Sequence[str]]) -> dict[str, tuple[int, int]]:

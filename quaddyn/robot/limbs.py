@@ -11,7 +11,7 @@ import numpy as np
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, KinematicLoop, Pose
 from .bodies import CompositeBody
 from .chain import Chain
-from .foot_geometry import FootSphere, find_foot_sphere
+from .foot_geometry import FootSphere, find_foot_sphere, is_balanced
 from .root import WORLD
 
 #: Joints of a limb that may be a leg; one alone is a wheel or a rotating sensor, two that end in a wheel are a caster.
@@ -27,6 +27,8 @@ MIN_PARALLEL_FRACTION = 0.6
 #: A body whose end is nearer than this fraction of its length to the line from its joint to where it closes a loop has
 #: no foot.
 MIN_FREE_END_FRACTION = 0.3
+#: Tolerance of `is_balanced` for rotors beside a leg.
+ROTOR_BALANCE = 1e-4
 SIDES = {"L": "left", "R": "right"}
 #: Where legs of these names are: ahead (1) or behind (-1), and to the left (1) or to the right (-1).
 LEG_PLACES = MappingProxyType(
@@ -46,7 +48,7 @@ class Limb:
     these are the last two joints).  At zero configuration, in the trunk's frame: `origin` (3,) of the first joint and
     `tip` (3,) of the foot [m], `bending_axis` (3,) of the knee.  `reach` [m] is the length of the stretched limb from
     the bending hip on: the sum of its segments, projected along the normal of the leg's plane.  `alone` is whether the
-    robot has no other moving joint.
+    robot has no other moving joint, those of a planar base aside.
     """
 
     indices: tuple[int, ...]
@@ -68,7 +70,7 @@ def find_limbs(bodies: Sequence[CompositeBody], loops: Sequence[KinematicLoop] =
     """
     children: list[list[int]] = [[] for _ in bodies]
     depth = [0] * len(bodies)
-    trunk = trunk_index(bodies)
+    trunk, base = trunk_index(bodies), planar_base_index(bodies)
     for i, body in enumerate(bodies[1:], start=1):
         children[body.parent].append(i)
         depth[i] = depth[body.parent] + (i > trunk)
@@ -81,7 +83,7 @@ def find_limbs(bodies: Sequence[CompositeBody], loops: Sequence[KinematicLoop] =
     for leaf in (i for i in range(1, len(bodies)) if not children[i] and i in children[bodies[i].parent]):
         chain: list[int] = []  # from the leaf inward
         i = leaf
-        while i > 0 and len(children[i]) <= 1 and bodies[i].joint.nv == 1:  # type: ignore[union-attr]
+        while i > base and len(children[i]) <= 1 and bodies[i].joint.nv == 1:  # type: ignore[union-attr]
             chain.append(i)
             i = bodies[i].parent
         if MIN_JOINTS <= len(chain) <= MAX_JOINTS and depth[i] <= MAX_SPINE:
@@ -89,7 +91,7 @@ def find_limbs(bodies: Sequence[CompositeBody], loops: Sequence[KinematicLoop] =
             if len(chain) > MIN_JOINTS or not _ends_in_wheel(bodies[leaf], contact):
                 limbs.append(make_limb(bodies, tuple(reversed(chain)), contact))
     if len(limbs) == 1 and loops:  # bodies that drive it through loops are parts of it
-        limbs = [replace(limbs[0], alone=limbs[0].chain.n == sum(map(len, children)))]
+        limbs = [replace(limbs[0], alone=limbs[0].chain.n == sum(map(len, children)) - base)]
     return limbs
 
 
@@ -120,7 +122,7 @@ def make_limb(bodies: Sequence[CompositeBody], indices: tuple[int, ...], contact
     segments = np.diff(np.vstack((origins[hip:], tip)), axis=0)
     normal = axes[knee if revolute[knee] else hip]
     reach = float(np.linalg.norm(segments - np.outer(segments @ normal, normal), axis=1).sum())
-    alone = sum(b.joint is not None and b.joint.nv == 1 for b in bodies) == chain.n
+    alone = sum(b.joint is not None and b.joint.nv == 1 for b in bodies) - planar_base_index(bodies) == chain.n
     return Limb(indices, contact, chain, hip, knee, origins[0], tip, axes[knee], reach, alone)
 
 
@@ -160,12 +162,8 @@ def _ends_in_wheel(body: CompositeBody, contact: FootSphere) -> bool:
 
 
 def is_balanced_rotor(body: CompositeBody) -> bool:
-    """Returns whether a body is balanced on the axis of its revolute joint, as rotors and wheels are."""
-    joint, inertial = body.joint, body.inertial
-    if joint is None or joint.type not in ("revolute", "continuous") or inertial.mass <= 0.0:
-        return False
-    off = float(np.linalg.norm(np.cross(joint.axis, inertial.com)))
-    return off**2 * inertial.mass <= 1e-4 * float(np.trace(inertial.inertia))
+    """Returns whether a body is a rotor, such as the one of a motor: balanced on the axis of its revolute joint."""
+    return is_balanced(body, ROTOR_BALANCE)
 
 
 def trunk_index(bodies: Sequence[CompositeBody]) -> int:
@@ -174,6 +172,23 @@ def trunk_index(bodies: Sequence[CompositeBody]) -> int:
     while bodies[i].inertial.mass <= 0.0 and [b.parent for b in bodies].count(i) == 1 and i + 1 < len(bodies):
         i += 1
     return i
+
+
+def planar_base_index(bodies: Sequence[CompositeBody]) -> int:
+    """Returns the body that two slides and a hinge of the file move in the sagittal plane; 0 if there is none.
+
+    The first three joints are those of a planar base: one slides vertically, one horizontally, and one rotates about
+    the normal of their plane.
+    """
+    first = bodies[1:4]
+    if len(first) < 3 or any(body.parent != i for i, body in enumerate(first)) or trunk_index(bodies) < 3:
+        return 0
+    _, axes, _ = Chain(bodies, (1, 2, 3), np.zeros(3)).forward(np.zeros(3))
+    slides = [axis for axis, body in zip(axes, first, strict=True) if body.joint.type == "prismatic"]  # type: ignore[union-attr]
+    hinges = [axis for axis, body in zip(axes, first, strict=True) if body.joint.type != "prismatic"]  # type: ignore[union-attr]
+    if len(slides) != 2 or len(hinges) != 1 or max(abs(float(axis[2])) for axis in slides) < PARALLEL_COSINE:
+        return 0
+    return 3 if abs(float(np.cross(*slides) @ hinges[0])) > PARALLEL_COSINE else 0
 
 
 def trunk_placement(bodies: Sequence[CompositeBody]) -> Pose:

@@ -137,7 +137,8 @@ def load(
     tree, ties = replace(tree, loops=()), tree.loops if loops else ()
     bodies = merge_fixed_links(tree)
     requested_kind, legs = parse_legs_argument(legs)
-    verdict = recognize_legs(bodies, find_limbs(bodies, ties), tree.file, requested_kind)
+    floats = document.root == "free" or any(joint.type == "floating" for joint in tree.joints)
+    verdict = recognize_legs(bodies, find_limbs(bodies, ties), tree.file, requested_kind, floats=floats)
     standing = max(len(verdict.best.legs), len(legs or ()))
     root = root or document.root or choose_root(tree, standing, trunk_index(bodies) > 0, findings)
     rooted = attach_root(tree, root, findings)
@@ -150,7 +151,7 @@ def load(
     resolved = (resolve_mimics if mimic else remove_mimics)(resolved, findings)
     if resolved is not tree:
         tree, bodies = resolved, merge_fixed_links(resolved)
-        verdict = recognize_legs(bodies, find_limbs(bodies, ties), tree.file, requested_kind)
+        verdict = recognize_legs(bodies, find_limbs(bodies, ties), tree.file, requested_kind, floats=floats)
     limbs = verdict.best.legs
     findings += verdict.findings if legs is None else ()
     if "inertia" in repair:
