@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -1116,9 +1118,21 @@ def test_flat_mesh_has_its_contact_in_the_middle_in_any_file_orientation(tmp_pat
     assert found == {(0.01, 0.0, -0.2)}
 
 
-def test_contact_of_a_sole_of_equal_spheres_does_not_depend_on_rounding() -> None:
+def test_contact_of_a_sole_is_in_the_middle_of_its_equal_spheres_or_frames() -> None:
     ball = '<collision><origin xyz="{!r} {!r} -0.2"/><geometry><sphere radius="0.01"/></geometry></collision>'
     for k in range(8):
         noise = 1.0 + 2e-16 * np.random.default_rng(k).standard_normal((4, 2))
         places = np.array([(x, y) for x in (-0.03, 0.03) for y in (-0.02, 0.02)]) * noise
-        assert contact_of(single_leg_urdf("".join(ball.format(x, y) for x, y in places.tolist()))) == (0.03, 0.02, -0.2)
+        assert contact_of(single_leg_urdf("".join(ball.format(x, y) for x, y in places.tolist()))) == (0.0, 0.0, -0.2)
+    corners = {f"corner_{k}": (x, y) for k, (x, y) in enumerate(itertools.product((-0.02, 0.1), (-0.03, 0.04)))}
+    frames = "".join(
+        f'<link name="{name}"/><joint name="at_{name}" type="fixed"><parent link="l2"/><child link="{name}"/>'
+        f'<origin xyz="{x} {y} -0.2"/></joint>'
+        for name, (x, y) in corners.items()
+    )
+    robot = qd.load(single_leg_urdf("").replace("</robot>", frames + "</robot>"), legs="leg")
+    np.testing.assert_allclose(robot.legs["leg"].foot.offset, (0.04, 0.005, -0.2), atol=1e-12)
+    assert any("the contact of foot leg is a point of radius 0 (middle of the frames" in str(f) for f in robot.report)
+    upright = re.sub(r"xyz=\"(\S+) (\S+) -0.2", r'xyz="\1 0 \2', frames)  # frames in the plane of the leg
+    robot = qd.load(single_leg_urdf("").replace("</robot>", upright + "</robot>"), legs="leg")
+    assert robot.legs["leg"].foot.frame in corners

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,9 @@ from .mesh_vertices import MAX_FOOT_MESH_BYTES, read_vertices
 
 #: A fixed link counts as the foot when it lies at least this fraction of the body's extent away from the joint.
 MIN_FOOT_LINK_FRACTION = 0.5
+#: Points on a foot are the corners of a sole if they are in one plane up to this fraction of their extent, wider than
+#: this fraction of their length, and at an angle to the leg whose cosine is above the last number.
+MAX_SOLE_THICKNESS, MIN_SOLE_WIDTH, MIN_SOLE_COSINE = 0.02, 0.1, 0.3
 #: Square of a wheel's distance of the center of mass from its axis, as a fraction of its inertia per mass.  Wheels of
 #: real files reach 2e-4, since their inertia is that of a drawing or of a fit.
 WHEEL_BALANCE = 1e-3
@@ -65,12 +68,18 @@ def find_foot_sphere(body: CompositeBody) -> FootSphere:
 
     A link fixed to the body, far from its joint, is the foot, and its collision shape gives the radius.  Without such a
     link the foot is the end of the collision (else visual) shapes of the body; without any shape, it is a point twice
-    as far from the joint as the center of mass.  The sphere of a wheel is centered on its axle, in its own plane.
+    as far from the joint as the center of mass.  Frames or equal spheres at the corners of a sole mean the middle of
+    the sole.  The sphere of a wheel is centered on its axle, in its own plane.
     """
     if is_wheel(body):
         return _foot_sphere_of_wheel(body)
     link, pose = _farthest_link(body)
     extent = _body_extent(body)
+    frames = [(x, p) for x, p in body.links[1:] if x.inertial is None and not (x.collisions or x.visuals)]
+    middle = _sole_middle([p.translation for _, p in frames]) if any(link is x for x, _ in frames) else None
+    if middle is not None:
+        first, where = body.links[0][0], ", ".join(x.name for x, _ in frames)
+        return FootSphere(first, middle, middle, 0.0, f"middle of the frames {where}, {first.where}")
     if link is not body.links[0][0] and np.linalg.norm(pose.translation) >= MIN_FOOT_LINK_FRACTION * extent:
         return foot_sphere_on_link(body, link)
     return _foot_sphere_at_end(body, extent)
@@ -85,6 +94,10 @@ def foot_sphere_on_link(body: CompositeBody, link: Link) -> FootSphere:
         if spheres:
             lowest = max(spheres, key=lambda g: _reach_order(g.placement.translation, g.shape.radius, away))  # type: ignore[union-attr]
             offset, radius = lowest.placement.translation, lowest.shape.radius  # type: ignore[union-attr]
+            equal = [g.placement.translation for g in spheres if g.shape.radius == radius]  # type: ignore[union-attr]
+            middle = _sole_middle(equal, pose)
+            if middle is not None:
+                return FootSphere(link, middle, pose.apply(middle), radius, f"middle of {kind} spheres, {link.where}")
             return FootSphere(link, offset, pose.apply(offset), radius, f"{kind} sphere, {lowest.where}")
         depth = max((_support_distance(g, away) for g in geometries), default=-np.inf)
         if 0.0 < depth < np.inf:
@@ -97,6 +110,23 @@ def foot_sphere_on_link(body: CompositeBody, link: Link) -> FootSphere:
     return FootSphere(
         link, np.zeros(3), pose.translation, 0.0, f"a point: no shape gives a radius, {link.where}", guess
     )
+
+
+def _sole_middle(points: Sequence[Array], pose: Pose | None = None) -> Array | None:
+    """Returns the middle (3,) of points at the corners of a sole, at an angle to the leg; None if they are not.
+
+    Args:
+        points: (3,) positions in a link [m].
+        pose: placement of the link in the body frame, whose origin is the last joint.  None: the identity.
+    """
+    if len(points) < 3:
+        return None
+    middle = np.mean(points, axis=0)
+    _, sizes, axes = np.linalg.svd(np.array(points) - middle)
+    if not (sizes[1] > MIN_SOLE_WIDTH * sizes[0] > 0.0 and sizes[2] < MAX_SOLE_THICKNESS * sizes[0]):
+        return None
+    away = middle if pose is None else pose.rotation.T @ pose.apply(middle)
+    return frozen(middle) if abs(float(axes[2] @ _unit_vector(away))) > MIN_SOLE_COSINE else None
 
 
 def turns_freely(joint: Joint) -> bool:
@@ -267,6 +297,12 @@ def _foot_sphere_at_end(body: CompositeBody, extent: float) -> FootSphere:
         pose, sphere = max(
             spheres, key=lambda s: _reach_order(s[0].translation, s[1].radius, _unit_vector(s[0].translation))
         )
+        equal = [p.translation for p, other in spheres if other.radius == sphere.radius]
+        middle = _sole_middle(equal)
+        if middle is not None:
+            return FootSphere(
+                link, middle, middle, sphere.radius, f"middle of the spheres of the last link, {link.where}"
+            )
         if np.linalg.norm(pose.translation) >= MIN_FOOT_LINK_FRACTION * extent:
             return FootSphere(
                 link, pose.translation, pose.translation, sphere.radius, f"sphere of the last link, {link.where}"

@@ -108,17 +108,20 @@ def make_foot(name: str, limb: Limb, given: str | Foot | None, provenance: dict[
 
 
 def find_guessed_feet(limbs: Mapping[str, Limb]) -> list[Finding]:
-    """Returns one warning for each reason for which contact points are assumed rather than read from the file."""
+    """Returns one warning for each reason for which contact points are assumed, and one note on feet of radius 0."""
     feet: dict[str, list[str]] = {}
     for name, limb in limbs.items():
-        if limb.contact.guess:
+        if limb.contact.guess or limb.contact.radius == 0.0:
             feet.setdefault(limb.contact.guess, []).append(name)
     out = []
     for guess, names in feet.items():
         feet_named = f"{'foot' if len(names) == 1 else 'feet'} {', '.join(names)}"
+        contact = limbs[names[0]].contact
         reason = f"the contact point of {feet_named} is assumed, not read from the file: {guess}"
+        if not guess:
+            reason = f"the contact of {feet_named} is a point of radius 0 ({contact.source.rpartition(', ')[0]})"
         advice = "pass feet= with the radius and offset of each Foot"
-        out.append(Finding("warning", limbs[names[0]].contact.link.where, reason, advice))
+        out.append(Finding("warning" if guess else "note", contact.link.where, reason, advice))
     return out
 
 
