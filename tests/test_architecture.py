@@ -33,6 +33,7 @@ SUBPACKAGES = (
     "robot",
     "lane_blocks",
     "cuda",
+    "exports",
     "kernels",
     "torch",
     "jax",

@@ -95,7 +95,7 @@ def test_robot_name_is_escaped_in_identifiers_and_comments() -> None:
     robot = qd.load(re.sub(r'<robot name="[^"]*"', '<robot name="2 legs */ é"', text), root="fixed")
     source = qd.generate_c(robot)
     assert source.isascii()
-    assert re.search(r"^void _2_legs_____\w*rnea\(", source, re.MULTILINE)
+    assert re.search(r"^void _2_legs____u00e9_\w*rnea\(", source, re.MULTILINE)
     assert source.count("*/") == 1
 
 

@@ -23,7 +23,6 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.runtime import export_ros2
-from quaddyn.runtime.ros2_export import ros2_package
 from quaddyn.simulation import Imu, Sensors
 
 STAND_IN = Path(__file__).parent / "ros2_stand_in"
@@ -67,7 +66,7 @@ def test_files_of_the_package_name_each_other(tmp_path: Path) -> None:
 def test_robots_without_a_free_root_are_rejected() -> None:
     robot = qd.load("go2", root="fixed")
     with pytest.raises(qd.ArgumentError, match="requires a free root and feet"):
-        ros2_package(qd.WholeBodyController(robot))
+        export_ros2(qd.WholeBodyController(robot), None)
 
 
 @pytest.fixture(scope="module")

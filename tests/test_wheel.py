@@ -56,7 +56,7 @@ def test_wheel_contains_robots_license_and_type_marker(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     ours = {p.name for p in (ROOT / "robots").iterdir() if p.is_file()}
     assert {f"quaddyn/_robots/{name}" for name in ours} <= names
-    assert {"quaddyn/py.typed", "quaddyn/runtime/ros2_package/drive.hpp"} <= names
+    assert {"quaddyn/py.typed", "quaddyn/exports/templates/ros2/drive.hpp"} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.startswith(("tests/", "benchmarks/", "quaddyn/_objects", "hatch_build")) for name in names)
 

@@ -15,7 +15,7 @@ from .console import print_text, progress
 from .renamed_options import renamed_options
 
 if TYPE_CHECKING:
-    from ..wbc.c_files import SourceFiles
+    from ..exports.source_files import SourceFiles
 
 
 def _target_names() -> tuple[str, ...]:
@@ -218,7 +218,7 @@ def _ros2(robot: Robot, source: str, out: Path, dt: float) -> None:
 
 def _name(robot: Robot, source: str, what: str = "") -> str:
     """Returns the prefix of C identifiers: the catalogue name of the robot, or its own name, and `what`."""
-    from ..wbc.c_files import make_c_name
+    from ..exports.source_files import make_c_name
 
     name = source if source in CATALOGUE else robot.name
     return make_c_name(f"{name}_{what}" if what else name)

@@ -53,7 +53,7 @@ ARRAYS = "\n".join(
 def identifier(text: str) -> str:
     """Returns a text as a valid C identifier that is not reserved."""
     out = re.sub(r"[^0-9A-Za-z_]", lambda found: f"u{ord(found[0]):04x}" if ord(found[0]) > 127 else "_", text)
-    return f"{out}_" if out in RESERVED else out
+    return f"{out}_" if out in RESERVED else f"_{out}" if out[:1].isdigit() else out
 
 
 class Types:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..compiler.c99_types import identifier
 from ..robot.robot import Robot
 from ..version import __version__
 from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT
@@ -85,12 +85,6 @@ def c_source(
     )
     lines = [*banner, "#include <math.h>", "", signature + ";", "", signature, "{", *_body(program, element), "}", ""]
     return CSource(name, header, "\n".join(lines))
-
-
-def identifier(text: str) -> str:
-    """Returns `text` as a C identifier."""
-    out = re.sub(r"\W", "_", text, flags=re.ASCII)
-    return out if not out[:1].isdigit() else "_" + out
 
 
 def _comment(text: str) -> str:

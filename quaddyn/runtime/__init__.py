@@ -3,12 +3,18 @@
 from ..deprecation import renamed_names
 from .clock import Clock, ManualClock, SystemClock
 from .controller import Controller
-from .estimator_export import export_estimator
+from .exports import (
+    export_estimator,
+    export_interface,
+    export_program,
+    export_ros2,
+    export_safety,
+    export_walker,
+)
 from .faults import Fault
 from .gamepad import GamepadOperator
 from .hanging_robot import HangingRobot
 from .interface import RobotInterface
-from .interface_export import export_interface
 from .keyboard import KeyboardOperator
 from .loop import ControlLoop, LoopReport, LoopTick, OverrunPolicy, Recorder
 from .loop_statistics import Histogram, LateTick, LoopStatistics
@@ -19,15 +25,12 @@ from .packet_channel import LinkQuality
 from .packets import PacketError, Packets
 from .preflight import preflight
 from .preflight_report import OperatorPrompt, PreflightCheck, PreflightReport
-from .program_export import export_program
 from .realtime import RealTimeOptions
 from .recording import Recording
 from .robot_process import RobotProcess
 from .ros2 import Ros2Interface
-from .ros2_export import export_ros2
 from .run_log import LogReplay, RunLog, load_log, load_recording
 from .safety import Safety, SafetyReport
-from .safety_export import export_safety
 from .safety_limits import SafetyLimits
 from .server import RobotServer
 from .shared_memory import SharedMemory, SharedMemoryInterface
@@ -35,7 +38,6 @@ from .simulated_interface import PlantInterface, SimulatedInterface
 from .stages import Stage
 from .udp import UdpInterface
 from .unitree import UnitreeInterface
-from .walker_export import export_walker
 from .walking_controller import WalkingController
 
 __all__ = [

@@ -1,53 +1,22 @@
-"""`SourceFiles`: generated C99 files, and functions that fill their templates."""
+"""`SourceFiles`: generated source files, and functions that fill their templates."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..compiler.c99 import c_source
+from ..compiler.c99_types import identifier
 from ..errors import ArgumentError
-from ..kernels.c_source import identifier
+from ..robot.robot import Robot
 from ..version import __version__
-from .export_data import StaticData
+from .static_data import StaticData
 
-_MEMORY = """\
-/* Memory of NAME.h. Written by quaddyn VERSION; do not edit. */
-#ifndef UPPER_MEMORY_H
-#define UPPER_MEMORY_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-/* Memory of a robot. A copy has the same state. The members are for internal use. */
-typedef struct {
-    MEMBERS
-} NAME;
-
-#endif
-"""
-
-_MEMORY_FUNCTIONS = """\
-/* Pointers to the memory of a robot. */
-static TYPE_ view(const NAME *robot)
-{
-    NAME *m = (NAME *)robot;
-    return (TYPE_)POINTERS;
-}
-
-void NAME_initialize(NAME *m)
-{
-    memset(m, 0, sizeof *m);
-    INITIALIZATIONS
-}
-
-size_t NAME_size(void)
-{
-    return sizeof(NAME);
-}"""
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,26 +62,42 @@ def validate_c_name(name: str | None, default: str) -> str:
     return name
 
 
-def fill_template(text: str, name: str, parts: Mapping[str, str]) -> str:
-    """Returns a template with its placeholders replaced in one pass, since replacements may contain placeholders.
+def fill_template(file: str, name: str, robot: Robot, parts: Mapping[str, object] | None = None) -> str:
+    """Returns a file of the folder ``templates`` with its placeholders replaced, in ASCII.
+
+    Every word ``QD_`` and letters is a placeholder.  All are replaced in one pass: replacements are not searched.
 
     Args:
-        text: template, in which NAME, UPPER and VERSION are placeholders, too.
-        name: prefix of the files.
-        parts: replacement of each placeholder.
+        file: name of the template.
+        name: prefix of files and functions, QD_NAME; in capitals QD_UPPER.
+        robot: the robot, QD_ROBOT, with the sizes QD_NQ, QD_NV, QD_NU and QD_NF and the names QD_JOINTS and QD_FEET.
+        parts: replacements of other placeholders, without ``QD_``.
     """
-    parts = {"UPPER": name.upper(), "NAME": name, "VERSION": __version__} | dict(parts)
-    placeholders = re.compile("|".join(sorted(parts, key=len, reverse=True)))
-    return placeholders.sub(lambda match: parts[match[0]], text).encode("ascii", "backslashreplace").decode()
+    known = {
+        "NAME": name,
+        "UPPER": name.upper(),
+        "VERSION": __version__,
+        "ROBOT": re.sub(r"[^\w .-]", "_", robot.name, flags=re.ASCII),
+        "NQ": robot.nq,
+        "NV": robot.nv,
+        "NU": robot.nu,
+        "NF": len(robot.feet),
+        "JOINTS": c_string_list(robot.actuated),
+        "FEET": c_string_list(robot.feet),
+    } | dict(parts or {})
+    text = (_TEMPLATES / file).read_text(encoding="ascii")
+    text = re.sub("QD_([A-Z]+)", lambda found: str(known[found[1]]), text)
+    return text.encode("ascii", "backslashreplace").decode()
 
 
-def define_robot(data: StaticData, record: Any, name: str) -> tuple[str, str]:
+def define_robot(data: StaticData, record: Any, name: str, robot: Robot) -> tuple[str, str]:
     """Returns the memory of an export as one C structure per robot.
 
     Args:
         data: writer of the memory with the owner ``m``; members and initial values that it has are kept.
         record: record of the arrays and numbers that functions use.
         name: prefix of the files, and name of the structure.
+        robot: the robot.
 
     Returns:
         Text of ``NAME_memory.h``; and the functions ``view``, which returns the record of a robot, ``NAME_initialize``
@@ -120,28 +105,30 @@ def define_robot(data: StaticData, record: Any, name: str) -> tuple[str, str]:
     """
     pointers = "\n    ".join(data.define_value(record).splitlines())
     parts = {
-        "TYPE_": type(record).__name__,
+        "TYPE": type(record).__name__,
         "POINTERS": pointers,
         "MEMBERS": "\n    ".join(data.members),
         "INITIALIZATIONS": "\n    ".join(data.initializations),
     }
-    return fill_template(_MEMORY, name, parts), fill_template(_MEMORY_FUNCTIONS, name, parts)
+    return fill_template("memory.h", name, robot, parts), fill_template("memory.c", name, robot, parts).rstrip()
 
 
-def rename_core_functions(text: str, prefix: str, name: str, about: str) -> str:
-    """Renames functions in generated C text, so that two exports can be linked into one program.
+def core_files(functions: Sequence[Callable[..., Any]], module: str, name: str, about: str) -> dict[str, str]:
+    """Returns the files ``NAME_core.h`` and ``NAME_core.c`` of compiled functions.
 
     Args:
-        text: C text of compiled functions.
-        prefix: prefix of their names without the final underscore; it is replaced by ``NAME_core``.
+        functions: functions of one module, and those that they call.
+        module: prefix of the names of the functions in C, without the final underscore; it is replaced by
+            ``NAME_core``, so that two exports can be linked into one program.
         name: prefix of the files and functions of the export.
-        about: sentence that says what the text contains.
-
-    Returns:
-        The text with the new names, after a comment of `about` and the version.
+        about: sentence that says what the files contain.
     """
-    text = re.sub(rf"\b{prefix}_", f"{name}_core_", text)
-    return f"/* {about} Written by quaddyn {__version__}; do not edit. */\n{text}"
+    core = c_source(functions, f"{name}_core")
+    return {
+        f"{name}_core.{end}": f"/* {about} Written by quaddyn {__version__}; do not edit. */\n"
+        + re.sub(rf"\b{module}_", f"{name}_core_", text)
+        for end, text in (("h", core.header), ("c", core.source))
+    }
 
 
 def c_string_list(names: Sequence[str]) -> str:

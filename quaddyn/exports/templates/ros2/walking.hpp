@@ -1,7 +1,7 @@
   // Time for which the robot stands before the first step [s].
   static constexpr double standing_time = 1.0;
   // Index among the feet of the estimator of each foot of the walker.
-  static constexpr int foot_index[4] = {QD_FEET};
+  static constexpr int foot_index[4] = {QD_FOOTINDEX};
 
   // Memory of the controller.
   QD_NAME_walker walker_{};

@@ -17,10 +17,10 @@
 namespace QD_NAME
 {
 
-class QD_CLASSNode : public rclcpp::Node
+class QD_NODE : public rclcpp::Node
 {
 public:
-  QD_CLASSNode()
+  QD_NODE()
   : rclcpp::Node("QD_NAME_node")
   {
     timeout_ = declare_parameter<double>("command_timeout", 0.5);
@@ -91,7 +91,7 @@ private:
 int main(int count, char ** arguments)
 {
   rclcpp::init(count, arguments);
-  rclcpp::spin(std::make_shared<QD_NAME::QD_CLASSNode>());
+  rclcpp::spin(std::make_shared<QD_NAME::QD_NODE>());
   rclcpp::shutdown();
   return 0;
 }

@@ -24,7 +24,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::
 // Largest torque of each joint [N m].
 constexpr std::array<double, n_joints> effort_limits = {QD_LIMITS};
 // Longest gap between readings that the estimator bridges [periods].
-constexpr double max_periods = QD_MAX_DELAY / period;
+constexpr double max_periods = QD_MAXDELAY / period;
 inline const char * const * joint_names = QD_NAME_safety_joints;
 
 // Reading of all sensors.

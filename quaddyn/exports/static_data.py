@@ -38,7 +38,7 @@ class StaticData:
         self._arrays_of_base: dict[int, list[tuple[str, np.ndarray[Any, Any]]]] = {}
         self._names: dict[int, str] = {}
 
-    def define_structure(self, record: Any, name: str, type_: str, prefix: str = "") -> str:
+    def define_structure(self, record: Any, name: str, type_: str, prefix: str = "", *, const: bool = False) -> str:
         """Returns the definition of a record as a static structure, and adds its arrays to `definitions`.
 
         Args:
@@ -46,8 +46,9 @@ class StaticData:
             name: name of the structure.
             type_: its type in C.
             prefix: beginning of the names of its arrays, different for each structure of a program.
+            const: whether the structure is constant.
         """
-        return f"static {type_} {name} = {self.define_value(record, prefix)};"
+        return f"static {'const ' if const else ''}{type_} {name} = {self.define_value(record, prefix)};"
 
     def define_value(self, record: Any, prefix: str = "") -> str:
         """Returns the initializer of a record, and adds its arrays to `definitions` or `members`.
