@@ -484,24 +484,50 @@ def test_order_of_the_keys_of_json_messages_does_not_matter(sort_keys: bool, tmp
 
 def test_invalid_files_are_rejected_by_name(held: qd.Robot, log: Log, tmp_path: Path) -> None:
     for name, content, message in (
-        ("x.parquet", b"nonsense", "not Parquet"),
-        ("x.mcap", b"nonsense", "damaged"),
+        ("x.parquet", b"PAR1nonsense", "not Parquet"),
+        ("x.mcap", b"\x89MCAP0\r\nnonsense", "damaged"),
         ("x.csv", b"position a,time\nx,y\n", "no numbers"),
         ("x.csv", b"time,position a\n0,1\n1,oops\n", ":3: column 'position a': 'oops' is not a number"),
         ("x.csv", b"time,position a\n0,1\n1,\xff\xfe\n", ":3: column 'position a': '"),
         ("x.csv", b"time,position a\n0,1\n1\n", ":3: column 'position a': '' is not a number"),
         ("x.csv", b"time,position a\n" + 200_000 * b"1", "not a table"),
         ("x.csv", b"time,time,position a\n0,1,2\n", "column 'time' occurs twice"),
-        ("x.txt", b"", "expected a name ending in .csv, .npz, .parquet, .mcap, .db3, .bag, got 'x.txt'"),
+        ("x.txt", b"", "expected a name ending in .csv, .npz, .parquet, .mcap, .db3, .bag, got 'x.txt', whose"),
     ):
         path = tmp_path / name
         path.write_bytes(content)
         with pytest.raises(qd.ArgumentError) as caught:
             load_samples(path, held)
         assert message in str(caught.value) and name in str(caught.value)
-    for name in ("absent.mcap", "absent.csv", "absent.parquet"):
+    for name in ("absent.mcap", "absent.csv", "absent.parquet", "absent.txt"):
         with pytest.raises(OSError, match="absent"):
             load_samples(tmp_path / name, held)
+
+
+@pytest.mark.parametrize("read", [load_samples, lambda path, _: read_columns(path)])
+def test_names_that_end_in_another_format_than_the_content_are_reported(
+    read: Callable[[Path, qd.Robot], object], held: qd.Robot, log: Log, tmp_path: Path
+) -> None:
+    log.save(tmp_path / "run.npz")
+    log.to_csv(tmp_path / "run.csv")
+    contents = {
+        "an NPZ archive; rename the file to end in .npz": (tmp_path / "run.npz").read_bytes(),
+        "text; rename a table to end in .csv, or pass": (tmp_path / "run.csv").read_bytes(),
+        "an MCAP file; rename the file to end in .mcap": b"\x89MCAP0\r\n",
+        "a Parquet file; rename the file to end in .parquet": b"PAR1",
+        "a recording of a control loop; read it with quaddyn.runtime.load_recording": b"QDRLOG",
+        "XML; pass": b"\xef\xbb\xbf <robot name='x'/>",
+        "an empty file; pass": b"",
+        "unknown data; pass": bytes(range(50)),
+    }
+    for ending in (".csv", ".npz", ".mcap", ".parquet", ".db3", ".bag"):
+        for words, content in contents.items():
+            path = tmp_path / f"lie{ending}"
+            path.write_bytes(content)
+            if ending not in words.split(" or ")[0]:
+                with pytest.raises(qd.ArgumentError) as caught:
+                    read(path, held)
+                assert str(caught.value).startswith(f"{path}: the name ends in {ending}, but the content is {words}")
 
 
 def test_empty_entries_of_a_table_are_named(held: qd.Robot, log: Log, tmp_path: Path) -> None:
@@ -531,8 +557,11 @@ def test_empty_entries_of_a_table_are_named(held: qd.Robot, log: Log, tmp_path: 
 
 def test_damaged_bags_are_rejected_by_name(held: qd.Robot, tmp_path: Path) -> None:
     pytest.importorskip("rosbags")
-    (tmp_path / "x.db3").write_bytes(b"nonsense")
+    (tmp_path / "x.db3").write_bytes(b"SQLite format 3\0nonsense")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "metadata.yaml").write_text("nonsense", encoding="utf-8")
+    with pytest.raises(qd.ArgumentError, match=f"^{tmp_path}: the folder is not a bag of rosbag2"):
+        load_samples(tmp_path, held)
     for name in ("x.db3", "folder"):
         with pytest.raises(qd.ArgumentError, match=f"{tmp_path / name}: the bag cannot be read"):
             load_samples(tmp_path / name, held)
@@ -540,6 +569,7 @@ def test_damaged_bags_are_rejected_by_name(held: qd.Robot, tmp_path: Path) -> No
 
 def test_missing_package_for_bags_is_named(held: qd.Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "rosbags.highlevel", None)
+    (tmp_path / "metadata.yaml").touch()
     with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[rosbags\]'"):
         load_samples(tmp_path, held)
 

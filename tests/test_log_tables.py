@@ -149,8 +149,15 @@ def test_log_without_its_robot_is_exported_without_transforms(files: dict[str, P
 
 def test_files_that_are_not_logs_are_rejected_by_name(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
-    path.write_bytes(b"nonsense")
-    with pytest.raises(qd.ArgumentError, match=f"{path}.*not a log.*not a recording"):
-        load_log(path)
+    for content, text in (
+        (b"nonsense", r"expected a log .* or a recording .*, got text; .* pass the file from which they were written"),
+        (b"\x89MCAP0\r\n...", "got an MCAP file; .* pass the file from which they were written"),
+        (b"<robot/>", "got XML$"),
+        (b"", "got an empty file$"),
+        (b"PK\x03\x04 nothing", "not a log saved by quaddyn, or it is damaged"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(qd.ArgumentError, match=f"^{path}: .*{text}"):
+            load_log(path)
     with pytest.raises(OSError, match="absent"):
         load_log(tmp_path / "absent.npz")

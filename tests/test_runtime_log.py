@@ -211,7 +211,7 @@ def test_full_disk_is_reported_before_the_first_tick(
 def test_invalid_recording_files_are_rejected(run: Path, tmp_path: Path, go2: qd.Robot) -> None:
     data = run.read_bytes()
     for content, why in (
-        (b"", "not a recording"),
+        (b"", "expected a recording of a control loop .*, got an empty file"),
         (data[: len(data) // 2], "truncated"),
         (data[:6] + b"\x09" + data[7:], "version 9"),
         (data[:40] + b"\xff" * 10 + data[50:], "damaged"),

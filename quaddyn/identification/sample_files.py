@@ -25,6 +25,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
+from ..simulation.file_format import check_format, recognize_format
 from ..simulation.log_files import SUFFIXES, read_columns, read_csv_header
 from ..urdf.tree import Array
 from .log_samples import samples_from_columns
@@ -184,8 +185,9 @@ def is_log(path: str | os.PathLike[str], names: Mapping[str, str] | None = None)
     if source.is_dir() or ending not in (".csv", ".npz"):
         if not source.is_dir() and ending not in SUFFIXES:
             raise ArgumentError(
-                f"path: expected a name ending in {', '.join(SUFFIXES)}, got {source.name!r}; of a recording of a "
-                "control loop, pass load_recording(path).columns() to samples_from_columns"
+                f"path: expected a name ending in {', '.join(SUFFIXES)}, got {source.name!r}, whose content is "
+                f"{recognize_format(source)}; of a recording of a control loop, pass load_recording(path).columns() to "
+                "samples_from_columns"
             )
         return True
     if ending == ".npz":
@@ -224,6 +226,7 @@ def _rename(name: str, names: Mapping[str, str]) -> str:
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """Opens an NPZ file."""
+    check_format(path)
     with ExitStack() as stack:
         raw = stack.enter_context(open_regular_file(path))
         try:

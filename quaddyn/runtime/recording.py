@@ -19,6 +19,7 @@ from ..operating_system import open_flags, reserve_space
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..robot.saving import to_record
+from ..simulation.file_format import RECORDING_MAGIC
 from ..strict_attributes import StrictAttributes
 from ..version import __version__
 from .controller import Controller
@@ -27,7 +28,7 @@ from .loop import LoopTick, Recorder
 from .motor_command import MotorCommand
 from .stages import Stage
 
-MAGIC, VERSION = b"QDRLOG", 1
+MAGIC, VERSION = RECORDING_MAGIC, 1
 #: Magic, version, bytes of the JSON text that follows, where records begin, bytes of a record, number of records.
 HEAD = struct.Struct("<6sHIIIQ")
 STAGES = tuple(Stage)

@@ -22,6 +22,7 @@ from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..robot.saving import from_record
 from ..safe_files import open_regular_file
+from ..simulation.file_format import RECORDING, SUFFIX_FORMATS, recognize_format
 from ..simulation.log import Log, make_joint_fields, plot_panels
 from ..simulation.mcap_file import COMMANDED_EFFORT, Message
 from ..simulation.recorded_run import RecordedRun, base_columns, joint_columns
@@ -419,7 +420,9 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
         total = os.fstat(file.fileno()).st_size
         data = mmap.mmap(file.fileno(), total, access=mmap.ACCESS_READ) if total else b""
     if len(data) < HEAD.size or data[:6] != MAGIC:
-        raise ArgumentError(f"{path}: the file is not a recording of a control loop")
+        raise ArgumentError(
+            f"{path}: expected a recording of a control loop (quaddyn.runtime.Recording), got {recognize_format(path)}"
+        )
     _, version, length, begin, size, capacity = HEAD.unpack_from(data)
     if version != VERSION:
         raise ArgumentError(
@@ -459,12 +462,16 @@ def load_log(path: str | os.PathLike[str]) -> RunLog | Log:
         ArgumentError: the file is neither, or it is damaged.
         OSError: the file cannot be read.
     """
-    if is_recording(path):
+    found = recognize_format(path)
+    if found == RECORDING:
         return load_recording(path)
-    try:
+    if found == SUFFIX_FORMATS[".npz"]:
         return Log.load(path)
-    except ArgumentError as error:
-        raise ArgumentError(f"{error}; it is not a recording of a control loop either") from None
+    advice = "; tables and messages cannot be converted back: pass the file from which they were written"
+    raise ArgumentError(
+        f"{path}: expected a log of a simulation (Log.save) or a recording of a control loop "
+        f"(quaddyn.runtime.Recording), got {found}{advice if found in SUFFIX_FORMATS.values() else ''}"
+    )
 
 
 def is_recording(path: str | os.PathLike[str]) -> bool:
@@ -473,8 +480,7 @@ def is_recording(path: str | os.PathLike[str]) -> bool:
     Raises:
         OSError: the file cannot be read.
     """
-    with open_regular_file(path) as file:
-        return file.read(len(MAGIC)) == MAGIC
+    return recognize_format(path) == RECORDING
 
 
 def _validate_metadata(about: Any) -> None:

@@ -22,6 +22,7 @@ from ..errors import ArgumentError
 from ..extras import import_extra
 from ..safe_files import open_regular_file
 from ..urdf.tree import Array
+from .file_format import check_format
 from .log import Log
 from .mcap_file import COMMANDED_EFFORT, read_messages
 from .recorded_run import BASE_COLUMNS
@@ -54,6 +55,10 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, Array]:
     """
     source = Path(path)
     ending = source.suffix.lower()
+    if not source.is_dir():
+        check_format(source)
+    elif not (source / "metadata.yaml").is_file():
+        raise ArgumentError(f"{source}: the folder is not a bag of rosbag2, because it has no file metadata.yaml")
     if source.is_dir() or ending in (".mcap", ".db3", ".bag"):
         messages = (
             read_messages(source, MESSAGE_TYPES) if ending == ".mcap" and not source.is_dir() else _read_bag(source)
@@ -90,6 +95,7 @@ def read_csv_header(path: str | os.PathLike[str]) -> list[str]:
         ArgumentError: the first line is not a header; the message names the file.
         OSError: the file cannot be read.
     """
+    check_format(path)
     with open_regular_file(path) as raw:
         try:
             header = next(csv.reader([raw.readline(1 << 20).decode("utf-8-sig")]), [])
