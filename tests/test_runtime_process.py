@@ -38,6 +38,7 @@ from quaddyn.runtime import (
     SharedMemoryInterface,
     Stage,
 )
+from quaddyn.runtime.motor_command import COMMAND_FIELDS
 from quaddyn.runtime.packet_channel import PacketChannel
 from quaddyn.runtime.robot_process import PLANTS, make_plant
 from quaddyn.runtime.safety_checks import FaultCode
@@ -75,7 +76,7 @@ def test_packets_are_decoded_to_the_encoded_values() -> None:
     command = MotorCommand.from_targets(*np.random.default_rng(1).random((4, 12)), tau=np.arange(12.0))
     sequence, stamp, got = packets.decode_command(packets.encode_command(9, 0.5, command))
     assert (sequence, stamp) == (9, 0.5)
-    assert all(np.array_equal(getattr(got, n), getattr(command, n)) for n in MotorCommand.__slots__)
+    assert all(np.array_equal(getattr(got, n), getattr(command, n)) for n in COMMAND_FIELDS)
 
 
 def test_invalid_packets_are_rejected() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import fields, replace
+
 import numpy as np
 import pinocchio as pin
 import pytest
 from test_simulation import Stand
 
 import quaddyn as qd
-from quaddyn.simulation import Encoders, Imu, MujocoPlant, Sensors, Simulation
+from quaddyn.simulation import Encoders, Imu, Measurement, MujocoPlant, Sensors, Simulation
 
 G = 9.81
 
@@ -97,6 +100,18 @@ def test_continuous_joints_are_read_as_angles() -> None:
     sim = Simulation(robot)
     sim.reset(np.array([np.cos(2.5), np.sin(2.5), np.cos(-1.0), np.sin(-1.0)]))
     np.testing.assert_allclose(Sensors(robot, rng()).read(sim).position, [2.5, -1.0], atol=1e-12)
+
+
+def test_packed_readings_have_the_same_sensors(go2: qd.Robot) -> None:
+    numbers = [rng(n).normal(size=n) for n in (12, 12, 3, 3, 4)]
+    given = Measurement(0.5, *numbers[:4], foot_forces=numbers[4])
+    packed = Measurement.from_packed(0.5, 12, 4, given.packed(12, 4))
+    for reading in (packed, pickle.loads(pickle.dumps(packed)), replace(packed, time=0.5)):
+        found = [getattr(reading, f.name) for f in fields(given) if f.init]
+        np.testing.assert_equal(found, [0.5, *numbers[:4], None, numbers[4], None])
+        np.testing.assert_array_equal(reading.packed(12, 4), given.packed(12, 4))
+    assert replace(packed, torque=np.zeros(3)).packed(12, 4)[30:42].tolist() == [np.inf] * 12  # another shape
+    assert not np.isnan(packed.packed(12, 4)[:30]).any() and np.isnan(packed.packed(12, 4)[30:42]).all()
 
 
 def test_readings_have_the_given_delay(go2: qd.Robot) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,10 @@ from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError
 from ..robot.arguments import Numbers, check_vector
 from ..urdf.tree import Array, FrozenArrays, frozen
+from .safety_filter import is_valid_command
 
-FLOAT = np.dtype(np.float64)
+#: Attributes of a command, in the order of `MotorCommand.packed`.
+COMMAND_FIELDS = ("tau", "position", "velocity", "stiffness", "damping")
 
 
 @renamed_attributes(
@@ -44,13 +46,48 @@ class MotorCommand(FrozenArrays):
     velocity: Array
     stiffness: Array
     damping: Array
+    _packed: Array | None = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_packed(cls, values: Array) -> MotorCommand:
+        """Returns a command whose attributes are the rows of an array (5, nu), which becomes read-only."""
+        out = cls.__new__(cls)
+        values.setflags(write=False)
+        _set_packed(out, values)
+        return out
+
+    def packed(self, nu: int) -> Array:
+        """Returns all attributes as the rows of an array (5, nu); NaN if one of them has another shape.
+
+        Args:
+            nu: number of joints.
+        """
+        packed = self._packed
+        if packed is not None and packed.shape == (5, nu):
+            return packed
+        values = np.empty((5, nu))
+        try:
+            for row, name in zip(values, COMMAND_FIELDS, strict=True):
+                row[:] = getattr(self, name)
+        except (ValueError, TypeError):
+            values[0] = np.nan
+        return values
+
+    def __getattr__(self, name: str) -> Any:
+        """Looks up a row of a packed command at its first access; Python calls this for slots without a value."""
+        values = None if name == "_packed" else self._packed
+        if values is None or name not in COMMAND_FIELDS:
+            raise AttributeError(f"MotorCommand has no attribute {name!r}")
+        row = values[COMMAND_FIELDS.index(name)]
+        object.__setattr__(self, name, row)
+        return row
 
     @classmethod
     def from_torques(cls, tau: Numbers) -> MotorCommand:
         """Returns a command of torques (nu,) [N m] without PD terms."""
-        tau = frozen(tau)
-        zero = frozen(np.zeros(len(tau)))
-        return cls(tau, zero, zero, zero, zero)
+        values = np.zeros((5, len(tau)))
+        values[0] = tau
+        return cls.from_packed(values)
 
     @classmethod
     def zero(cls, nu: int) -> MotorCommand:
@@ -60,9 +97,9 @@ class MotorCommand(FrozenArrays):
     @classmethod
     def from_damping(cls, damping: Numbers) -> MotorCommand:
         """Returns a command of pure damping (nu,) [N m s/rad]."""
-        damping = frozen(damping)
-        zero = frozen(np.zeros(len(damping)))
-        return cls(zero, zero, zero, zero, damping)
+        values = np.zeros((5, len(damping)))
+        values[4] = damping
+        return cls.from_packed(values)
 
     @classmethod
     def from_targets(
@@ -84,18 +121,16 @@ class MotorCommand(FrozenArrays):
         Raises:
             ArgumentError: names the invalid field.
         """
-        fields = self.tau, self.position, self.velocity, self.stiffness, self.damping
-        if all([type(x) is np.ndarray and x.dtype is FLOAT and x.shape == (nu,) for x in fields]):
-            flat = np.concatenate(fields)
-            if math.isfinite(np.vdot(flat, flat)) and min(flat[3 * nu :].tolist(), default=0.0) >= 0.0:
-                return self  # fast path of every tick; an invalid command is diagnosed below
+        values = self._packed
+        if values is not None and values.shape == (5, nu) and is_valid_command(values):
+            return self  # every tick; an invalid command is diagnosed below
         vectors = {
-            name: check_vector(name, getattr(self, name), (nu,), "the actuated joints") for name in self.__slots__
+            name: check_vector(name, getattr(self, name), (nu,), "the actuated joints") for name in COMMAND_FIELDS
         }
         for name in ("stiffness", "damping"):
             if (vectors[name] < 0.0).any():
                 raise ArgumentError(f"{name}: expected gains of 0 or more, got {vectors[name].min():g}")
-        return MotorCommand(**vectors)
+        return MotorCommand.from_packed(np.stack([*vectors.values()]))
 
     @renamed_parameters(turning="is_continuous")
     def compute_torque(self, position: Array, velocity: Array, is_continuous: NDArray[np.bool_] | None = None) -> Array:
@@ -110,3 +145,7 @@ class MotorCommand(FrozenArrays):
         if is_continuous is not None:
             error = np.where(is_continuous, np.remainder(error + np.pi, 2.0 * np.pi) - np.pi, error)
         return np.asarray(self.tau + self.stiffness * error + self.damping * (self.velocity - velocity))
+
+
+#: Assignment of `MotorCommand.from_packed`; faster than ``object.__setattr__``.
+_set_packed = MotorCommand._packed.__set__  # type: ignore[attr-defined]

@@ -33,15 +33,16 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from ..errors import QuaddynError
-from ..simulation.sensors import Measurement
+from ..simulation.sensors import Measurement, reading_layout
 from ..urdf.tree import Array
 from .motor_command import MotorCommand
 from .safety_checks import is_stamp
 
-MAGIC, VERSION, READING, COMMAND = b"QDRT", 2, 1, 2
-HEADER = struct.Struct("<4sHHHHIQdQ")
-#: Part of the header that the CRC covers.
-CHECKED_HEADER = struct.Struct("<QdQ")
+MAGIC, VERSION, READING, COMMAND, FLOAT = b"QDRT", 2, 1, 2, np.dtype("<f8")
+#: The header: the part that is the same in all packets of a kind, the CRC, and the part that the CRC covers.
+HEADER, KIND_HEADER, CHECKED_HEADER = struct.Struct("<4sHHHHIQdQ"), struct.Struct("<4sHHHH"), struct.Struct("<QdQ")
+#: Offset of the CRC, and of what it covers.
+CRC, CHECKED = KIND_HEADER.size, HEADER.size - CHECKED_HEADER.size
 
 
 class PacketError(QuaddynError, ValueError):
@@ -70,23 +71,17 @@ class Packets:
 
     def __init__(self, nu: int, nf: int) -> None:
         self.nu, self.nf = nu, nf
-        self._required_fields = {"position": nu, "velocity": nu, "gyro": 3, "accelerometer": 3}
-        self._optional_fields = {"torque": nu, "foot_forces": nf, "temperature": nu}
-        numbers = sum(self._required_fields.values()) + sum(self._optional_fields.values())
-        self.reading_size, self.command_size = HEADER.size + 8 * numbers, HEADER.size + 40 * nu
+        self._n_sensors = reading_layout(nu, nf)["temperature"].stop
+        self.reading_size, self.command_size = HEADER.size + 8 * self._n_sensors, HEADER.size + 40 * nu
+        self._kind_headers = {kind: KIND_HEADER.pack(MAGIC, VERSION, kind, nu, nf) for kind in (READING, COMMAND)}
 
     def encode_reading(self, sequence: int, measurement: Measurement, state: int = 0) -> bytes:
         """Returns a reading as a packet; `state` is the fault code of the robot, see the module."""
-        values = [getattr(measurement, name) for name in self._required_fields]
-        for name, size in self._optional_fields.items():
-            value = getattr(measurement, name)
-            values.append(np.full(size, np.nan) if value is None else value)
-        return self._pack(READING, sequence, measurement.time, state, values)
+        return self._pack(READING, sequence, measurement.time, state, measurement.packed(self.nu, self.nf))
 
     def encode_command(self, sequence: int, time: float, command: MotorCommand) -> bytes:
         """Returns a command as a packet, with the time stamp [s] of the reading that it answers."""
-        values = [command.tau, command.position, command.velocity, command.stiffness, command.damping]
-        return self._pack(COMMAND, sequence, time, 0, values)
+        return self._pack(COMMAND, sequence, time, 0, command.packed(self.nu))
 
     def sequence_number(self, data: bytes) -> int:
         """Returns the sequence number in bytes of the size of a packet, without validation."""
@@ -98,17 +93,9 @@ class Packets:
         Raises:
             PacketError: not a packet of this robot, or damaged.
         """
-        sequence, time, state, numbers = self._unpack(READING, data)
-        start, fields = 0, dict[str, Array | None]()
-        for name, size in (self._required_fields | self._optional_fields).items():
-            values = numbers[start : start + size]
-            # The first value of an existing sensor is usually not NaN, so that the others need no check.
-            missing = name in self._optional_fields and (
-                not size or (values[0] != values[0] and bool(np.isnan(values).all()))
-            )
-            fields[name] = None if missing else values
-            start += size
-        return sequence, Measurement(time, **fields), state  # type: ignore[arg-type]
+        sequence, time, state = self._unpack(READING, self.reading_size, data)
+        numbers = np.ndarray((self._n_sensors,), FLOAT, data, HEADER.size)
+        return sequence, Measurement.from_packed(time, self.nu, self.nf, numbers), state
 
     def decode_command(self, data: bytes) -> tuple[int, float, MotorCommand]:
         """Returns sequence number, time stamp [s] and command of a packet.
@@ -116,33 +103,35 @@ class Packets:
         Raises:
             PacketError: not a packet of this robot, or damaged.
         """
-        sequence, time, _, numbers = self._unpack(COMMAND, data)
-        return sequence, time, MotorCommand(*numbers.reshape(5, self.nu))
+        sequence, time, _ = self._unpack(COMMAND, self.command_size, data)
+        return sequence, time, MotorCommand.from_packed(np.ndarray((5, self.nu), FLOAT, data, HEADER.size))
 
-    def _pack(self, kind: int, sequence: int, time: float, state: int, parts: list[Array]) -> bytes:
+    def _pack(self, kind: int, sequence: int, time: float, state: int, values: Array) -> bytes:
         """Returns the bytes of a packet."""
-        body = CHECKED_HEADER.pack(sequence, time, state) + np.concatenate(parts).astype("<f8", copy=False).tobytes()
-        return struct.pack("<4sHHHHI", MAGIC, VERSION, kind, self.nu, self.nf, zlib.crc32(body)) + body
+        body = CHECKED_HEADER.pack(sequence, time, state) + values.tobytes()
+        return self._kind_headers[kind] + zlib.crc32(body).to_bytes(4, "little") + body
 
-    def _unpack(self, kind: int, data: bytes) -> tuple[int, float, int, Array]:
-        """Returns sequence number, time stamp, state and numbers of a packet after validating it."""
-        size = self.reading_size if kind == READING else self.command_size
-        if len(data) < HEADER.size:
-            raise PacketError(f"packet: expected at least a header of {HEADER.size} bytes, got {len(data)} bytes")
-        magic, version, packet_kind, nu, nf, crc, sequence, time, state = HEADER.unpack_from(data)
-        if magic != MAGIC:
-            raise PacketError(f"packet: expected {MAGIC!r} at the beginning, got {magic!r}")
-        if version != VERSION:
-            raise PacketError(f"packet: expected version {VERSION}, got version {version}")
-        if (packet_kind, nu, nf) != (kind, self.nu, self.nf) or len(data) != size:
-            raise PacketError(
-                f"packet: expected kind {kind} of {self.nu} joints and {self.nf} feet in {size} bytes, got kind "
-                f"{packet_kind} of {nu} joints and {nf} feet in {len(data)} bytes"
-            )
-        if zlib.crc32(data[16:]) != crc:
+    def _unpack(self, kind: int, size: int, data: bytes) -> tuple[int, float, int]:
+        """Returns sequence number, time stamp and state of a packet after validating it."""
+        if data[:CRC] != self._kind_headers[kind] or len(data) != size:
+            raise PacketError(self._explain_kind(kind, size, data))
+        if zlib.crc32(data[CHECKED:]) != int.from_bytes(data[CRC:CHECKED], "little"):
             raise PacketError("packet: the packet is damaged, because its CRC does not match")
-        if not is_stamp(time):
-            raise PacketError(f"packet: expected a finite time stamp, 0 or more [s], got {time}")
-        numbers = np.frombuffer(bytes(data), dtype="<f8", offset=HEADER.size).astype(np.float64, copy=False)
-        numbers.flags.writeable = False
-        return sequence, time, state, numbers
+        header: tuple[int, float, int] = CHECKED_HEADER.unpack_from(data, CHECKED)
+        if not is_stamp(header[1]):
+            raise PacketError(f"packet: expected a finite time stamp, 0 or more [s], got {header[1]}")
+        return header
+
+    def _explain_kind(self, kind: int, size: int, data: bytes) -> str:
+        """Returns why bytes are not a packet of a kind and of this robot."""
+        if len(data) < HEADER.size:
+            return f"packet: expected at least a header of {HEADER.size} bytes, got {len(data)} bytes"
+        magic, version, packet_kind, nu, nf = KIND_HEADER.unpack_from(data)
+        if magic != MAGIC:
+            return f"packet: expected {MAGIC!r} at the beginning, got {magic!r}"
+        if version != VERSION:
+            return f"packet: expected version {VERSION}, got version {version}"
+        return (
+            f"packet: expected kind {kind} of {self.nu} joints and {self.nf} feet in {size} bytes, got kind "
+            f"{packet_kind} of {nu} joints and {nf} feet in {len(data)} bytes"
+        )

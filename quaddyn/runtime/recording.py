@@ -20,12 +20,13 @@ from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..robot.saving import to_record
 from ..simulation.file_format import RECORDING_MAGIC
+from ..simulation.sensors import reading_layout
 from ..strict_attributes import StrictAttributes
 from ..version import __version__
 from .controller import Controller
 from .faults import Fault
 from .loop import LoopTick, Recorder
-from .motor_command import MotorCommand
+from .motor_command import COMMAND_FIELDS
 from .stages import Stage
 
 MAGIC, VERSION = RECORDING_MAGIC, 1
@@ -33,7 +34,6 @@ MAGIC, VERSION = RECORDING_MAGIC, 1
 HEAD = struct.Struct("<6sHIIIQ")
 STAGES = tuple(Stage)
 STAGE_INDICES = {stage: i for i, stage in enumerate(STAGES)}
-COMMAND_FIELDS = MotorCommand.__slots__
 #: Page size of a mapped file; records start at a multiple of it.
 PAGE = 4096
 
@@ -45,8 +45,7 @@ def record_type(sizes: Mapping[str, int]) -> np.dtype[Any]:
         sizes: sizes of the robot: nu, nf, nq, nv.
     """
     nu = sizes["nu"]
-    arrays = {"position": nu, "velocity": nu, "gyro": 3, "accelerometer": 3}
-    arrays |= {"torque": nu, "foot_forces": sizes["nf"], "temperature": nu}
+    arrays = {name: part.stop - part.start for name, part in reading_layout(nu, sizes["nf"]).items()}
     arrays |= {"velocity_wanted": 3, "q": sizes["nq"], "v": sizes["nv"]}
     arrays |= {f"{of}_{name}": nu for of in ("wanted", "command") for name in COMMAND_FIELDS}
     return np.dtype(
@@ -132,46 +131,21 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         self._floats = self._row[at["deadline"] : at["stage"]].view(np.float64)
         self._words = self._row[at["stage"] : at["status"]].view(np.int16)
         self._tick, self._last = one["tick"], one["last"]
-        sizes = about["sizes"]
-        self._none = {
-            name: np.full(size, np.nan)
-            for name, size in (("torque", sizes["nu"]), ("foot_forces", sizes["nf"]), ("temperature", sizes["nu"]))
-        }
-        self._unknown = np.full(sizes["nq"], np.nan), np.full(sizes["nv"], np.nan)
+        self._unknown = np.full(robot.nq, np.nan), np.full(robot.nv, np.nan)
         self._said: tuple[str, Fault | None] = "", None
         self._count = 0
 
     def record(self, tick: LoopTick) -> None:
         """Copies a tick into the ring."""
-        m, request, controller_command, command, none = (
-            tick.measurement,
-            tick.request,
-            tick.controller_command,
-            tick.command,
-            self._none,
-        )
+        m, request, nu = tick.measurement, tick.request, self.robot.nu
         np.concatenate(
             (
                 (tick.deadline, tick.start_time, m.time),
-                m.position,
-                m.velocity,
-                m.gyro,
-                m.accelerometer,
-                none["torque"] if m.torque is None else m.torque,
-                none["foot_forces"] if m.foot_forces is None else m.foot_forces,
-                none["temperature"] if m.temperature is None else m.temperature,
+                m.packed(nu, len(self.robot.feet)),
                 request.velocity,
                 *(self._unknown if tick.estimated_state is None else tick.estimated_state),
-                controller_command.tau,
-                controller_command.position,
-                controller_command.velocity,
-                controller_command.stiffness,
-                controller_command.damping,
-                command.tau,
-                command.position,
-                command.velocity,
-                command.stiffness,
-                command.damping,
+                tick.controller_command.packed(nu).ravel(),
+                tick.command.packed(nu).ravel(),
             ),
             out=self._floats,
         )

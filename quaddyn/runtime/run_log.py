@@ -27,11 +27,11 @@ from ..simulation.log import Log, make_joint_fields, plot_panels
 from ..simulation.mcap_file import COMMANDED_EFFORT, Message
 from ..simulation.recorded_run import RecordedRun, base_columns, joint_columns
 from ..simulation.robot_messages import RobotMessages
-from ..simulation.sensors import Measurement
+from ..simulation.sensors import Measurement, reading_layout
 from ..urdf.tree import Array, frozen
 from .controller import Controller
-from .motor_command import MotorCommand
-from .recording import COMMAND_FIELDS, HEAD, MAGIC, STAGES, VERSION, record_type
+from .motor_command import COMMAND_FIELDS, MotorCommand
+from .recording import HEAD, MAGIC, STAGES, VERSION, record_type
 from .run_mcap import make_tick_messages
 from .stages import Stage
 from .walking_controller import make_walking_controller
@@ -42,11 +42,6 @@ MAX_SIZE = 1 << 20
 MAX_LOOP_TIME = 4e9
 #: Tolerance of the norm of a recorded quaternion.
 QUATERNION_TOLERANCE = 1e-3
-#: Sensor fields of every robot, and of some robots.
-REQUIRED_SENSORS, OPTIONAL_SENSORS = (
-    ("position", "velocity", "gyro", "accelerometer"),
-    ("torque", "foot_forces", "temperature"),
-)
 
 
 @renamed_fields(differing="n_different", largest="max_difference", first="first_different")
@@ -396,13 +391,9 @@ class RunLog(RecordedRun):
 
 def _measurement(columns: dict[str, Any], i: int) -> Measurement:
     """Returns the reading of tick i."""
-    parts: dict[str, Array | None] = {name: frozen(columns[name][i]) for name in REQUIRED_SENSORS}
-    for name in OPTIONAL_SENSORS:
-        part = frozen(columns[name][i])
-        # The first value of an existing sensor is usually not NaN, so that the others need no check.
-        missing = not len(part) or (math.isnan(part[0]) and bool(np.isnan(part).all()))
-        parts[name] = None if missing else part
-    return Measurement(float(columns["time"][i]), **parts)  # type: ignore[arg-type]
+    nu, nf = len(columns["position"][i]), len(columns["foot_forces"][i])
+    values = frozen(np.concatenate([columns[name][i] for name in reading_layout(nu, nf)]))
+    return Measurement.from_packed(float(columns["time"][i]), nu, nf, values)
 
 
 def load_recording(path: str | os.PathLike[str]) -> RunLog:

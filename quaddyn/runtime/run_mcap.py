@@ -25,7 +25,8 @@ import numpy as np
 
 from ..simulation.mcap_file import Message
 from ..simulation.robot_messages import JOINTS, make_base_messages, make_imu_message
-from .recording import COMMAND_FIELDS, STAGES
+from .motor_command import COMMAND_FIELDS
+from .recording import STAGES
 
 MOTORS, FEET, HEAT, TICK = (f"quaddyn/msg/{name}" for name in ("MotorCommand", "FootForces", "Temperatures", "Tick"))
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..deprecation import renamed_attributes, renamed_fields, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import Numbers, check_number
 from ..robot.robot import Robot
-from ..simulation.sensors import Measurement
+from ..simulation.sensors import Measurement, reading_layout
 from ..strict_attributes import StrictAttributes
-from ..urdf.tree import Array, FrozenArrays, frozen
+from ..urdf.tree import FrozenArrays
 from .faults import Fault
 from .motor_command import MotorCommand
 from .safety_checks import FaultCode, SafetyMemory, SensorArrays
@@ -29,7 +31,7 @@ EXTERNAL_FAULTS = (
     FaultCode.ROBOT_STOP,
     FaultCode.CONTROLLER_ABORT,
 )
-FLOAT, NO_SENSOR = np.dtype(np.float64), np.zeros(0)
+NO_SENSOR = np.zeros(0)
 CLAMP_NAMES = ("torque", "torque rate", "velocity", "position", "gain", "lost foot")
 
 
@@ -46,7 +48,7 @@ class SafetyReport(FrozenArrays):
 
     command: MotorCommand
     fault: Fault | None
-    valid_foot_sensors: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    valid_foot_sensors: NDArray[np.bool_]
 
 
 @renamed_attributes(examine="filter_command", cuts="clamp_counts", allowed="limit_arrays")
@@ -94,23 +96,33 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
             raise ArgumentError(f"dt: expected a positive period [s], got {dt}")
         self.limit_arrays = limits.to_arrays(robot, self.dt, imu_rotation)
         self._damping_command = MotorCommand.from_damping(self.limit_arrays.fault_damping)
-        self._command_arrays = CommandArrays(*(np.zeros(robot.nu) for _ in range(5)))
-        self.reset()
-
-    def reset(self) -> None:
-        """Clears all state and a latched fault; the next reading is treated as the first."""
-        nu, nf = self.robot.nu, len(self.robot.feet)
+        nu, nf, has_imu = robot.nu, len(robot.feet), robot.root == "free"  # a fixed base needs no IMU
         self.memory = SafetyMemory.allocate(
             position=nu, velocity=nu, gyro=3, accelerometer=3, feet=nf, commanded_torque=nu, position_drift=nu,
             torque_error=nu, vertical=3, tilt_drift_rate=3, overspeed=nu, overtorque=nu, overheat=nu,
             encoder_repeats=nu, foot_repeats=nf,
         )  # fmt: skip
+        # Each tick is copied here, to memory that the compiled layer is bound to.
+        layout = reading_layout(nu, nf)
+        self._reading, self._command = np.zeros(layout["temperature"].stop), np.zeros((5, nu))
+        sensors = [self._reading[part] for part in layout.values()]
+        if not has_imu:
+            sensors[2:4] = NO_SENSOR, NO_SENSOR
+        records = self.limit_arrays, SensorArrays(*sensors), CommandArrays(*self._command), self.memory
+        self._records = records
+        self._filter: Callable[[float, float, int], int] | None = None
+        self._valid_feet = dict[int, NDArray[np.bool_]]()  # by the mask of invalid ones
+        self.reset()
+
+    def reset(self) -> None:
+        """Clears all state and a latched fault; the next reading is treated as the first."""
+        self.memory.block[:] = 0
         self._fault: Fault | None = None
         self._raised: tuple[FaultCode, str] = (FaultCode.NO_FAULT, "")
 
     def warmup(self) -> None:
         """Compiles the layer, which otherwise happens at the first tick."""
-        filter_command.compile()
+        self._filter = filter_command.bind(*self._records)
 
     @property
     def fault(self) -> Fault | None:
@@ -152,64 +164,30 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
             now: the caller's clock, also for the time of a fault [s]; if it does not advance, each call counts as one
                 period.
         """
-        reading = self._reading(measurement)
-        command_arrays = self._command_arrays
-        requested = self._damping_command if command is None else command
-        try:
-            command_arrays.tau[:] = requested.tau
-            command_arrays.position[:] = requested.position
-            command_arrays.velocity[:] = requested.velocity
-            command_arrays.stiffness[:] = requested.stiffness
-            command_arrays.damping[:] = requested.damping
-        except (ValueError, TypeError):
-            command_arrays.tau[:] = np.nan
+        robot, memory = self.robot, self.memory
+        if self._filter is None:
+            self.warmup()
+        self._reading[:] = measurement.packed(robot.nu, len(robot.feet))
+        self._command[:] = (self._damping_command if command is None else command).packed(robot.nu)
         raised, what = self._raised
         if command is None and raised == FaultCode.NO_FAULT:
             raised = FaultCode.NO_COMMAND
-        code = filter_command(
-            self.limit_arrays,
-            reading,
-            command_arrays,
-            self.memory,
-            _time_stamp(measurement.time),
-            float(now),
-            int(raised),
-        )
+        code = self._filter(_time_stamp(measurement.time), float(now), int(raised))
         if code != FaultCode.NO_FAULT and self._fault is None:
-            m = self.memory
             self._fault = Fault.from_code(
-                code, m.fault_index, m.fault_value, m.fault_limit, self.robot, what=what, time=now
+                code, memory.fault_index, memory.fault_value, memory.fault_limit, robot, what=what, time=now
             )
-        valid_feet = self.memory.foot_repeats < self.limit_arrays.max_frozen_readings
-        filtered = MotorCommand(*frozen(command_arrays))
-        return SafetyReport(filtered, self._fault, valid_feet if self.memory.has_feet else valid_feet[:0])
+        filtered = MotorCommand.from_packed(self._command.copy())
+        return SafetyReport(filtered, self._fault, self._find_valid_feet(memory))
 
-    def _reading(self, m: Measurement) -> SensorArrays:
-        """Returns the arrays of a reading for the compiled layer."""
-        nu, nf = self.robot.nu, len(self.robot.feet)
-        imu = self.robot.root == "free"  # a fixed base needs no IMU
-        return SensorArrays(
-            _sensor_array(m.position, nu),
-            _sensor_array(m.velocity, nu),
-            _sensor_array(m.gyro if imu else None, 3, optional=not imu),
-            _sensor_array(m.accelerometer if imu else None, 3, optional=not imu),
-            _sensor_array(m.torque, nu, optional=True),
-            _sensor_array(m.foot_forces, nf, optional=True),
-            _sensor_array(m.temperature, nu, optional=True),
-        )
-
-
-def _sensor_array(value: object, size: int, *, optional: bool = False) -> Array:
-    """Returns an array of a reading; all infinite if it has another size, since NaN would mean a missing sensor."""
-    if type(value) is np.ndarray and value.dtype is FLOAT and value.shape == (size,) and value.flags.c_contiguous:
-        return value
-    if value is None and optional:
-        return NO_SENSOR
-    try:
-        array = np.ascontiguousarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        return np.full(size, np.inf)
-    return array if array.shape == (size,) else np.full(size, np.inf)
+    def _find_valid_feet(self, memory: SafetyMemory) -> NDArray[np.bool_]:
+        """Returns which foot sensors are valid (nf,), empty without foot sensors; read-only."""
+        mask = memory.invalid_feet if memory.has_feet else -1
+        if mask not in self._valid_feet:
+            n_sensors = len(memory.feet) if memory.has_feet else 0
+            self._valid_feet[mask] = np.array([not mask >> i & 1 for i in range(n_sensors)], dtype=bool)
+            self._valid_feet[mask].flags.writeable = False
+        return self._valid_feet[mask]
 
 
 def _time_stamp(value: object) -> float:

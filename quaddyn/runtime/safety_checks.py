@@ -142,6 +142,7 @@ class SafetyMemory(Record):
     gyro_repeats: int  # likewise
     accelerometer_repeats: int  # likewise
     foot_repeats: IntVector  # (nf,) likewise
+    invalid_feet: int  # mask of the foot sensors that are ignored: 1 for the first foot, 2 for the second, and so on
     periods_waited: int  # since the last accepted reading
     n_accepted: int  # accepted readings
     has_torques: bool  # whether the sensor has reported values
@@ -466,7 +467,8 @@ def check_foot_sensors(limits: LimitArrays, reading: SensorArrays, memory: Safet
     changed = False
     for i in range(len(reading.feet)):
         changed = changed or reading.feet[i] != memory.feet[i]
-    any_invalid = False
+    memory.invalid_feet = 0
+    bit = 1
     for i in range(len(reading.feet)):
         # A swing foot reports 0 for many readings; a constant nonzero value while others change is a defect.
         is_frozen = reading.feet[i] == memory.feet[i] and reading.feet[i] != 0.0 and changed
@@ -476,7 +478,9 @@ def check_foot_sensors(limits: LimitArrays, reading: SensorArrays, memory: Safet
             memory.foot_repeats[i] += 1
         elif reading.feet[i] != memory.feet[i]:
             memory.foot_repeats[i] = 0
-        any_invalid = any_invalid or memory.foot_repeats[i] >= limits.max_frozen_readings
+        if memory.foot_repeats[i] >= limits.max_frozen_readings:
+            memory.invalid_feet += bit
+        bit *= 2
         memory.feet[i] = reading.feet[i]
-    if any_invalid:
+    if memory.invalid_feet != 0:
         memory.clamp_counts.ignored_foot_sensor += 1

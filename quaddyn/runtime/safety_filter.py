@@ -7,7 +7,7 @@ leads to `apply_fault_damping`.
 import math
 from typing import NamedTuple
 
-from ..compiler import Vector, compiled, entry
+from ..compiler import Matrix, Vector, compiled, entry
 from .safety_checks import (
     FaultCode,
     LimitArrays,
@@ -33,6 +33,16 @@ class CommandArrays(NamedTuple):
     velocity: Vector
     stiffness: Vector
     damping: Vector
+
+
+@entry("the safety layer")
+def is_valid_command(values: Matrix) -> bool:
+    """Returns whether a command (5, nu), see `MotorCommand.packed`, is finite and has no negative gain."""
+    for i in range(len(values)):
+        for j in range(len(values[i])):
+            if not math.isfinite(values[i, j]) or (i >= 3 and values[i, j] < 0.0):
+                return False
+    return True
 
 
 @compiled(inline=False)

@@ -95,11 +95,11 @@ class SharedMemory:
             self._map[:] = bytes(size)
             self._map[: HEAD.size] = head
         self.status = np.frombuffer(self._map, dtype=np.float64, count=8, offset=STATUS)
-        self._newest = np.frombuffer(self._map, dtype=np.uint64, count=2, offset=NEWEST)
+        self._newest = memoryview(self._map)[NEWEST : NEWEST + 16].cast("Q")  # faster than an array
 
     def write_reading(self, measurement: Measurement, state: int = 0) -> int:
         """Writes a reading with the fault code of the robot, 0 for none; returns its sequence number."""
-        sequence = int(self._newest[0]) + 1
+        sequence = self._newest[0] + 1
         self.write_packet(self.packets.encode_reading(sequence, measurement, state), sequence)
         return sequence
 
@@ -109,7 +109,7 @@ class SharedMemory:
 
     def write_command(self, time: float, command: MotorCommand) -> int:
         """Writes a command with the time stamp [s] of the reading that it answers; returns its sequence number."""
-        sequence = int(self._newest[1]) + 1
+        sequence = self._newest[1] + 1
         self._put(1, self.packets.encode_command(sequence, time, command), sequence)
         return sequence
 
@@ -141,7 +141,7 @@ class SharedMemory:
         """Returns the newest packet of a ring, decoded by `read`."""
         size = self._sizes[ring]
         for _ in range(TRIES):
-            sequence = int(self._newest[ring])
+            sequence = self._newest[ring]
             if sequence == 0:
                 return None
             at = self._at[ring] + (sequence % SLOTS) * size

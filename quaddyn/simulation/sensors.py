@@ -7,7 +7,9 @@ import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -144,6 +146,23 @@ class FootSensors:
         _validate_noise(self)
 
 
+#: Sensors that a robot may lack.
+OPTIONAL_SENSORS = ("torque", "foot_forces", "temperature")
+
+
+@cache
+def reading_layout(nu: int, nf: int) -> dict[str, slice]:
+    """Returns the place of each sensor in the array of a reading (4 nu + nf + 6,), see `Measurement.packed`.
+
+    Args:
+        nu: number of joints.
+        nf: number of feet.
+    """
+    sizes = {"position": nu, "velocity": nu, "gyro": 3, "accelerometer": 3}
+    sizes |= {"torque": nu, "foot_forces": nf, "temperature": nu}
+    return {name: slice(end - sizes[name], end) for name, end in zip(sizes, accumulate(sizes.values()), strict=True)}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement(FrozenArrays):
     """One reading of all sensors; None for a sensor that the robot does not have.
@@ -168,6 +187,57 @@ class Measurement(FrozenArrays):
     torque: Array | None = None
     foot_forces: Array | None = None
     temperature: Array | None = None
+    _packed: tuple[int, int, Array] | None = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_packed(cls, time: float, nu: int, nf: int, values: Array) -> Measurement:
+        """Returns a reading whose sensors are parts of one array, looked up when they are read; see `packed`."""
+        out = cls.__new__(cls)
+        _set_time(out, time)
+        _set_packed(out, (nu, nf, values))
+        return out
+
+    def packed(self, nu: int, nf: int) -> Array:
+        """Returns all sensors in one array (4 nu + nf + 6,), in the order of the attributes.
+
+        A missing sensor is all NaN, and an array of another shape is replaced by infinities.
+
+        Args:
+            nu: number of joints.
+            nf: number of feet.
+        """
+        packed = self._packed
+        if packed is not None and packed[0] == nu and packed[1] == nf:
+            return packed[2]
+        layout = reading_layout(nu, nf)
+        values = np.empty(layout["temperature"].stop)
+        for name, part in layout.items():
+            value = getattr(self, name)
+            if value is None and name in OPTIONAL_SENSORS:
+                values[part] = np.nan
+                continue
+            try:
+                array = np.asarray(value, dtype=np.float64)
+            except (TypeError, ValueError):
+                array = np.zeros((0, 0))
+            values[part] = array if array.shape == (part.stop - part.start,) else np.inf
+        return values
+
+    def __getattr__(self, name: str) -> Any:
+        """Looks up a sensor of a packed reading at its first access; Python calls this for slots without a value."""
+        nu, nf, values = self._packed if name != "_packed" and self._packed is not None else (0, 0, None)
+        part = None if values is None else reading_layout(nu, nf).get(name)
+        if values is None or part is None:
+            raise AttributeError(f"Measurement has no attribute {name!r}")
+        array: Array | None = values[part]
+        if name in OPTIONAL_SENSORS and np.isnan(array).all():
+            array = None
+        object.__setattr__(self, name, array)
+        return array
+
+
+#: Assignments of `Measurement.from_packed`; faster than ``object.__setattr__``.
+_set_time, _set_packed = Measurement.time.__set__, Measurement._packed.__set__  # type: ignore[attr-defined]
 
 
 class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "delay")):

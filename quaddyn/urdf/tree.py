@@ -98,13 +98,15 @@ class FrozenArrays:
     __slots__ = ()
 
     def __reduce__(self) -> tuple[object, ...]:
-        names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+        names = [f.name for f in dataclasses.fields(self) if f.init]  # type: ignore[arg-type]
         return _restore, (type(self), tuple(getattr(self, n) for n in names))
 
 
 def _restore(cls: type, values: tuple[object, ...]) -> object:
     out: object = object.__new__(cls)
-    for field, value in zip(dataclasses.fields(cls), values, strict=True):
+    rest = iter(values)
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        value = next(rest) if field.init else field.default
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
         object.__setattr__(out, field.name, value)
