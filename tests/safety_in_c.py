@@ -87,9 +87,9 @@ class SafetyInC:
 class RandomSequences:
     """Random sequences of readings, times of the caller, and commands.
 
-    Joints oscillate, and readings are correct apart from random faults: invalid numbers; missing, intermittent or
-    frozen sensors; late, repeated or reordered readings; invalid, repeated, past or future time stamps; clocks that
-    run, stop, go back or are NaN.
+    Joints oscillate, some of them about the end of their range, and readings are correct apart from random faults:
+    invalid numbers; missing, intermittent or frozen sensors; late, repeated or reordered readings; invalid, repeated,
+    past or future time stamps; clocks that run, stop, go back or are NaN.
     """
 
     robot: qd.Robot
@@ -105,6 +105,10 @@ class RandomSequences:
         )
         start, size, phase = 100.0 * rng.random(), 0.1 * rng.random(nu), 6.3 * rng.random(nu)
         rate = 20.0 * rng.random(nu)
+        end = np.where(rng.random(nu) < 0.5, self.robot.lower_position_limits, self.robot.upper_position_limits)
+        at_stop = (rng.random(nu) < rng.choice([0.0, 0.3])) & np.isfinite(end)
+        middle = np.where(at_stop, end, 0.5 * (lower + upper))
+        gains = rng.choice([0.0, 100.0]), rng.choice([0.0, 5.0])
         slope = rng.choice([0.0, 1.0])
         absent = [name for name in ("torque", "foot_forces", "temperature") if rng.random() < 0.2]
         empty = rng.random() < 0.5  # whether missing sensors give NaN instead of None
@@ -113,7 +117,7 @@ class RandomSequences:
         told, before = np.zeros(nu), list[Measurement]()
         for k in range(ticks):
             t = start + DT * k
-            position = 0.5 * (lower + upper) + size * np.sin(rate * t + phase)
+            position = middle + size * np.sin(rate * t + phase)
             velocity = size * rate * np.cos(rate * t + phase) + rng.normal(0.0, 0.01, nu)
             gyro, up = 0.01 * rng.standard_normal((2, 3))
             parts = [
@@ -124,14 +128,15 @@ class RandomSequences:
             m = Measurement(t, position, velocity, gyro, np.array([0.0, 0.0, 9.81]) + up, *parts)
             m = replace(m, **{name: np.full(getattr(m, name).shape, np.nan) if empty else None for name in absent})
             tau = rng.normal(0.0, 3.0, nu)
-            command: MotorCommand | None = MotorCommand.from_torques(tau)
+            targets = position + rng.normal(0.0, 0.1, nu), velocity, *np.outer(gains, rng.random(nu))
+            command: MotorCommand | None = MotorCommand.from_targets(*targets, tau=tau)
             true, raised = m, 0
             for first, last, (kind, what) in events:
                 if first <= k < last:
                     m, command, raised = self._changed(kind, what, m, command, before, k - first)
                     self.drawn[kind] += 1
             before.append(true)
-            told = tau
+            told = command.compute_torque(position, velocity) if command is not None else np.zeros(nu)
             now = {"runs": 7.0 + DT * k, "stands": 3.0, "goes back": 50.0 - DT * k, "none": np.nan}[clock]
             yield m, command, now, raised
 
@@ -140,7 +145,7 @@ class RandomSequences:
             "number",
             "part",
             "gone",
-            "stuck",
+            *("stuck",) * 3,
             "late",
             "again",
             "out of order",
@@ -171,7 +176,8 @@ class RandomSequences:
         elif kind == "gone" and (name in ("torque", "foot_forces", "temperature") or at % 2):
             m = replace(m, **{name: None})
         elif kind == "stuck":
-            m = replace(m, **{name: getattr(held, name)})
+            names = ("position", "velocity") if name in ("position", "velocity") and at % 2 else (name,)
+            m = replace(m, **{name: getattr(held, name) for name in names})
         elif kind == "late":
             m = held
         elif kind == "again":
@@ -195,7 +201,7 @@ class RandomSequences:
 
 @np.errstate(all="ignore")
 def differences(other: SafetyInC, ticks: int, seed: int) -> tuple[list[str], Counter[str], Counter[str]]:
-    """Texts about ticks at which the layers differ in a bit, counts of faults by name, and of events by kind."""
+    """Texts about ticks at which the layers differ by more than rounding, counts of faults by name, and of events by kind."""
     safety, rng = other.safety, np.random.default_rng(seed)
     drawn = RandomSequences(safety.robot, rng)
     found, faults, done = list[str](), Counter[str](), 0
@@ -209,9 +215,8 @@ def differences(other: SafetyInC, ticks: int, seed: int) -> tuple[list[str], Cou
             report = safety.filter_command(m, command, now=now)
             code, joint, given = other.filter_command(m, command, now, raised)
             ours = report.command
-            same = np.array_equal(
-                given, [ours.tau, ours.position, ours.velocity, ours.stiffness, ours.damping], equal_nan=True
-            )
+            expected = [ours.tau, ours.position, ours.velocity, ours.stiffness, ours.damping]
+            same = np.allclose(given, expected, rtol=1e-12, atol=1e-12, equal_nan=True)
             fault = (0, None) if report.fault is None else (report.fault.code, report.fault.joint)
             if fault != (code, joint) or not same:
                 found.append(f"tick {done}: {report.fault}, in C {other.name(code)}, {m}, {command}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from compiling_c import COMPILER
-from runtime_faults import CALF, DT, FAULTS, Trot, recorded_trot, with_fault
-from safety_in_c import LIMITS, SafetyInC, differences
+from numpy_safety import NumpySafety
+from runtime_faults import DT, FAULTS, Trot, recorded_trot, with_fault
+from safety_in_c import LIMITS, RandomSequences, SafetyInC, differences
 
 import quaddyn as qd
-from quaddyn.compiler import interpret
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.faults import FAULT_CODES
 from quaddyn.runtime.safety_checks import FaultCode
@@ -135,13 +136,6 @@ def test_safety_guide_lists_the_tested_faults() -> None:
         assert told[name] == [fault.by, fault.named or "-", fault.reaction, f"{1e3 * fault.within:g} ms"], name
 
 
-def test_power_limit_is_enforced(go2: qd.Robot, trot: Trot) -> None:
-    usual = max(np.maximum(m.torque * m.velocity, 0.0).sum() for m, _ in trot)
-    assert run_safety(Safety(go2, dt=DT, limits=SafetyLimits(max_power=1.1 * usual)), trot)[-1].fault is None
-    fault = run_safety(Safety(go2, dt=DT, limits=SafetyLimits(max_power=0.2 * usual)), trot)[-1].fault
-    assert fault.name == "power limit" and fault.joint is None and "total power of the motors" in fault.reason
-
-
 @pytest.mark.parametrize(
     ("code", "name"),
     [
@@ -164,88 +158,64 @@ def test_faults_detected_elsewhere_are_latched(go2: qd.Robot, trot: Trot, code: 
     assert run_safety(safety, trot[22:24])[-1].fault is None
 
 
-def test_commands_are_clamped_exactly_at_limits(go2: qd.Robot, trot: Trot) -> None:
-    m, effort = replace(trot[0][0], velocity=np.zeros(12)), go2.effort_limits
-    safety = Safety(go2, dt=DT, limits=SafetyLimits(max_stiffness=100.0, max_torque_rate=effort / 5e-3))
-    wild = MotorCommand.from_targets(m.position + 3.0, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
-    reports = [safety.filter_command(replace(m, time=0.1 + DT * k), wild) for k in range(5)]
-    torques = np.array([r.command.compute_torque(m.position, m.velocity) for r in reports])
-    assert np.allclose(torques[0], 0.4 * effort)  # the full torque in 5 ms, from zero
-    assert np.allclose(torques[-1], effort) and not reports[0].command.stiffness.any()
-    assert safety.clamp_counts["gain"] == 60 and safety.clamp_counts["torque rate"] == 24 and reports[-1].fault is None
+def random_limits(rng: np.random.Generator, nu: int) -> SafetyLimits:
+    """Limits near the random readings, commands and torques."""
 
-    mild = MotorCommand.from_targets(m.position + 0.1, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
-    given = Safety(go2, dt=DT, limits=SafetyLimits(max_stiffness=100.0)).filter_command(m, mild).command
-    assert (given.stiffness == 100.0).all() and np.allclose(given.compute_torque(m.position, m.velocity), 10.0)
-    # Numbers that do not cancel.
-    wild = MotorCommand(np.full(12, -1e300), np.full(12, 1e290), np.zeros(12), np.full(12, 1e10), np.zeros(12))
-    given = Safety(go2, dt=DT).filter_command(m, wild).command
-    assert (np.abs(given.compute_torque(m.position, m.velocity)) <= effort).all()
-    wild = MotorCommand.from_targets(*np.outer([1e301, -1e301, 1e301, 1e301], np.ones(12)))  # inf - inf
-    assert not Safety(go2, dt=DT).filter_command(m, wild).command.tau.any()
+    def per_joint(low: float, high: float) -> np.ndarray:
+        return rng.uniform(low, high, nu) if rng.random() < 0.15 else np.full(nu, 1e3)
 
-    at_stop = replace(m, position=np.where(np.arange(12) == CALF, go2.upper_position_limits[CALF], m.position))
-    safety = Safety(go2, dt=DT)
-    assert safety.filter_command(at_stop, MotorCommand.from_torques(np.full(12, 5.0))).command.tau.tolist()[1:4] == [
-        5.0,
-        0.0,
-        5.0,
-    ]
-    fast = replace(m, velocity=np.where(np.arange(12) == 1, 0.95 * go2.velocity_limits[1], 0.0))
-    given = (
-        Safety(go2, dt=DT, limits=SafetyLimits(max_torque_rate=1e6))
-        .filter_command(fast, MotorCommand.from_torques(effort))
-        .command.tau
+    return SafetyLimits(
+        max_torque=rng.uniform(8.0, 30.0, nu),
+        max_torque_rate=per_joint(200.0, 2e4),
+        max_stiffness=per_joint(20.0, 200.0),
+        max_damping=per_joint(1.0, 10.0),
+        max_speed=per_joint(0.3, 3.0),
+        max_power=5.0 if rng.random() < 0.2 else 1e3,
+        max_temperature=per_joint(45.0, 90.0),
+        max_tilt=0.002 if rng.random() < 0.1 else 1.0,
+        max_overtravel=0.02 if rng.random() < 0.2 else 1.0,
+        max_position_jump=rng.choice([0.003, 0.05, 1.0]),
+        max_tilt_drift_rate=2e-4 if rng.random() < 0.1 else 0.15,
+        max_torque_tracking_error=0.02 if rng.random() < 0.2 else 1e3,
+        max_reading_age=DT * rng.integers(1, 8),
+        violation_time=DT * rng.integers(1, 8),
+        max_frozen_time=DT * rng.integers(1, 20),
+        fault_damping=rng.uniform(0.5, 20.0),
     )
-    assert np.isclose(given[1], 0.5 * effort[1]) and np.allclose(np.delete(given, 1), np.delete(effort, 1))
 
 
-def at_rest(robot: qd.Robot, k: int = 0, **parts: object) -> Measurement:
-    """A reading at the middle of all joints' ranges, k periods after the first; no two are equal."""
-    noise, middle = 1e-6 * k, 0.5 * (robot.lower_position_limits + robot.upper_position_limits)
-    m = Measurement(DT * k, middle + noise, np.zeros(12), np.full(3, noise), np.array([0.0, 0.0, 9.81 + noise]))
-    return replace(m, **parts)
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_clamps_and_joint_stops_are_equal_in_both_directions(go2: qd.Robot, sign: float) -> None:
-    effort, safety = (
-        go2.effort_limits,
-        Safety(go2, dt=DT, limits=SafetyLimits(max_torque_rate=1e6, max_position_jump=1e3)),
-    )
-    stop = go2.upper_position_limits if sign > 0.0 else go2.lower_position_limits
-
-    def given(push: float, **parts: object) -> np.ndarray:
-        m = at_rest(go2, **parts)
+@np.errstate(all="ignore")
+def test_random_ticks_give_the_commands_faults_and_counts_of_the_reference(go2: qd.Robot) -> None:
+    """Readings, clocks, commands and limits are random; all kinds of faults and of clamped commands appear."""
+    rng, faults, counts = np.random.default_rng(9), Counter[int](), np.zeros(6, dtype=int)
+    drawn = RandomSequences(go2, rng)
+    for _ in range(600):
+        R = pin.exp3(rng.choice([0.0, 1.0]) * rng.normal(size=3))
+        safety = Safety(go2, dt=DT, limits=random_limits(rng, 12), imu_rotation=R)
+        for m, command, now, _ in drawn.sequence(3):
+            safety.filter_command(m, command, now=now)
         safety.reset()
-        report = safety.filter_command(m, MotorCommand.from_torques(sign * push * effort))
-        assert report.fault is None
-        return sign * report.command.compute_torque(m.position, m.velocity) / effort
-
-    np.testing.assert_allclose(given(3.0), 1.0)
-    np.testing.assert_allclose(given(-3.0), -1.0)
-    fast = sign * 0.95 * go2.velocity_limits
-    np.testing.assert_allclose(given(1.0, velocity=fast), 0.5)  # driving torque
-    np.testing.assert_allclose(given(-1.0, velocity=fast), -1.0)  # braking torque
-    for inside, left in ((0.025, 0.5), (0.0, 0.0), (-0.05, 0.0)):
-        for speed in (0.0, 0.5, -0.5):
-            there = {"position": stop - sign * inside, "velocity": sign * speed * go2.velocity_limits}
-            np.testing.assert_allclose(given(1.0, **there), left, atol=1e-9)
-            np.testing.assert_allclose(given(-1.0, **there), -1.0)
-    for joint in range(12):
-        beyond = {"position": np.where(np.arange(12) == joint, stop + sign * 0.11, at_rest(go2).position)}
-        safety.reset()
-        fault = safety.filter_command(at_rest(go2, velocity=0.3 * fast, **beyond), MotorCommand.zero(12)).fault
-        assert fault is not None and (fault.name, fault.joint) == ("position limit", go2.actuated[joint])
-
-
-def test_torque_rate_is_limited_in_both_directions(go2: qd.Robot) -> None:
-    effort, torque = go2.effort_limits, np.zeros(12)
-    safety = Safety(go2, dt=DT, limits=SafetyLimits(max_torque_rate=0.1 * effort / DT))
-    for k, sign in enumerate([1.0] * 3 + [-1.0] * 8 + [1.0] * 8 + [0.0] * 8):
-        torque = torque + np.clip(sign * effort - torque, -0.1 * effort, 0.1 * effort)
-        given = safety.filter_command(at_rest(go2, k), MotorCommand.from_torques(sign * effort)).command
-        np.testing.assert_allclose(given.tau, torque, atol=1e-12)
+        reference = NumpySafety(safety)
+        for m, command, now, raised in drawn.sequence(int(rng.integers(2, 80))):
+            imu = {name: x @ R for name in ("gyro", "accelerometer") if (x := getattr(m, name)) is not None}
+            turned = replace(m, **imu)
+            if raised:
+                safety.raise_fault(raised, "")
+            report = safety.filter_command(turned, command, now=now)
+            expected = reference.filter_command(turned, command, now, raised)
+            code, joint = (0, None) if report.fault is None else (report.fault.code, report.fault.joint)
+            assert code == reference.fault[0] and joint in (None, go2.actuated[reference.fault[1]]), report.fault
+            given = report.command
+            given = [given.tau, given.position, given.velocity, given.stiffness, given.damping]
+            np.testing.assert_allclose(given, expected, rtol=1e-9, atol=1e-9)
+            if code:
+                faults[code] += 1
+                break
+            if len(report.valid_foot_sensors):
+                np.testing.assert_array_equal(report.valid_foot_sensors, reference.valid_feet)
+            assert safety.clamp_counts == reference.counts
+        counts += list(safety.clamp_counts.values())
+    assert (counts > 0).all() and set(faults) == set(FAULT_CODES.values())
 
 
 @pytest.mark.parametrize("speed", [4.0, -4.0])
@@ -260,119 +230,6 @@ def test_continuous_joints_turn_through_half_a_turn_without_a_fault_or_a_jump_of
         report = safety.filter_command(m, command)
         assert report.fault is None, k
         np.testing.assert_allclose(report.command.compute_torque(position, velocity, np.ones(2, dtype=bool)), 1.0)
-
-
-@pytest.mark.parametrize("speed", [0.19, 0.21, -0.21])
-@pytest.mark.parametrize("name", ["gyroscope frozen", "accelerometer frozen", "encoder frozen"])
-def test_repeated_readings_are_a_fault_only_while_joints_move(go2: qd.Robot, name: str, speed: float) -> None:
-    """A joint may rest while the others move, but its encoder has noise."""
-    safety, off = Safety(go2, dt=DT, limits=SafetyLimits(max_position_jump=1e3)), MotorCommand.zero(12)
-    frozen, first = np.arange(12) == 4, at_rest(go2)
-    faults = []
-    for k in range(27):
-        m = at_rest(go2, k, velocity=np.full(12, speed))
-        if name == "encoder frozen":
-            still = {"position": np.where(frozen, first.position, m.position), "velocity": speed * ~frozen}
-        else:
-            part = name.split()[0].replace("scope", "")
-            still = {part: getattr(first, part)}
-        faults.append(safety.filter_command(replace(m, **still), off).fault)
-    assert faults[24] is None and (faults[25] is None) == (speed == 0.19)
-    assert speed == 0.19 or faults[25].name == name
-
-
-def test_rotated_imu_gives_the_same_vertical(go2: qd.Robot, trot: Trot) -> None:
-    R, states = pin.exp3(np.array([0.5, -0.8, 1.2])), []
-    for mounted in (np.eye(3), R):
-        turned = [
-            (replace(m, gyro=mounted.T @ m.gyro, accelerometer=mounted.T @ m.accelerometer), tau) for m, tau in trot
-        ]
-        safety = Safety(go2, dt=DT, imu_rotation=mounted)
-        run_safety(safety, turned[:300])
-        states.append(np.array([safety.memory.vertical, safety.memory.tilt_drift_rate]))
-    assert np.abs(states[0]).min() > 1e-6
-    np.testing.assert_allclose(states[1], states[0], atol=1e-12)
-
-
-@pytest.mark.parametrize("named", ["temperature limit", "torque limit", "velocity limit", "power limit"])
-def test_only_persistent_violations_of_a_limit_are_faults(go2: qd.Robot, named: str) -> None:
-    limits = SafetyLimits(
-        max_torque_tracking_error=1e9,
-        max_position_jump=1e3,
-        max_power=100.0,
-        max_speed=np.where(np.arange(12) == 1, 1.0, 30.0),
-    )
-    part, value = {
-        "temperature limit": ("temperature", 90.0),
-        "torque limit": ("torque", 1.2 * go2.effort_limits),
-        "velocity limit": ("velocity", -1.1),
-        "power limit": ("torque", 20.0),
-    }[named]
-    usual = {"temperature": np.full(12, 40.0), "torque": np.zeros(12)}
-    if named == "power limit":
-        usual["velocity"] = np.where(np.arange(12) == 1, 0.9, 6.0)
-    at = 2 if named == "power limit" else 1
-    wrong = usual | {part: np.where(np.arange(12) == at, value, usual.get(part, np.zeros(12)))}
-    safety, off = Safety(go2, dt=DT, limits=limits), MotorCommand.zero(12)
-    for k in range(40):  # one bad reading less than allowed, then a good one
-        m = at_rest(go2, k, **(usual if k % 5 == 4 else wrong))
-        assert safety.filter_command(m, off).fault is None, k
-    faults = [safety.filter_command(at_rest(go2, k, **wrong), off).fault for k in range(40, 45)]
-    assert faults[3] is None and faults[4] is not None and faults[4].name == named
-
-
-def test_first_torque_after_damping_is_close_to_the_damping_torque(go2: qd.Robot) -> None:
-    effort, velocity = go2.effort_limits, np.full(12, 1.0)
-    for fault in (False, True):
-        safety = Safety(
-            go2, dt=DT, limits=SafetyLimits(max_torque_rate=effort / 20e-3, fault_damping=2.0, max_position_jump=1e3)
-        )
-        full = MotorCommand.from_torques(effort)
-        for k in range(12):
-            safety.filter_command(at_rest(go2, k, velocity=velocity), full)
-        if fault:  # damping after the fault, within the motor limits; a reset starts from zero torque
-            safety.raise_fault(FaultCode.OPERATOR_STOP, "")
-        damped = safety.filter_command(at_rest(go2, 12, velocity=velocity), full if fault else None).command
-        np.testing.assert_allclose(damped.compute_torque(at_rest(go2).position, velocity), -2.0)
-        if fault:
-            safety.reset()
-        given = safety.filter_command(at_rest(go2, 13, velocity=velocity), full).command
-        np.testing.assert_allclose(given.tau, 0.1 * effort - (0.0 if fault else 2.0))
-
-
-@pytest.mark.parametrize(("force", "others_change", "valid"), [(0.0, 1, True), (37.0, 0, True), (37.0, 1, False)])
-def test_foot_sensor_is_ignored_if_a_force_is_constant_while_others_change(
-    go2: qd.Robot, force: float, others_change: int, valid: bool
-) -> None:
-    """A foot in the air may report 0 for any time."""
-    safety, others = Safety(go2, dt=DT), np.array([20.0, 30.0, 40.0])
-    for k in range(200):
-        m = at_rest(go2, k, foot_forces=np.r_[force, others + others_change * k])
-        report = safety.filter_command(m, MotorCommand.zero(12))
-    assert report.fault is None and report.valid_foot_sensors.tolist() == [valid, True, True, True]
-    changed = at_rest(go2, 200, foot_forces=np.r_[force + 1.0, others])
-    assert safety.filter_command(changed, MotorCommand.zero(12)).valid_foot_sensors.all()
-
-
-def test_damping_is_within_the_torque_limits(go2: qd.Robot, trot: Trot) -> None:
-    safety = Safety(go2, dt=DT, limits=SafetyLimits(fault_damping=50.0))
-    safety.raise_fault(FaultCode.OPERATOR_STOP, "")
-    m = replace(trot[0][0], velocity=np.linspace(-20.0, 20.0, 12))
-    given = safety.filter_command(m, MotorCommand.from_torques(np.zeros(12))).command
-    assert np.allclose(
-        given.compute_torque(m.position, m.velocity)[[0, -1]], [go2.effort_limits[0], -go2.effort_limits[-1]]
-    )
-
-
-def test_machine_code_agrees_with_its_python(go2: qd.Robot, trot: Trot) -> None:
-    short = with_fault(trot, FAULTS["gyroscope bias of 1.2 rad/s"].change, FAULT_TICK)[
-        FAULT_TICK - 10 : FAULT_TICK + 15
-    ]
-    compiled = run_safety(Safety(go2, dt=DT, limits=SafetyLimits(max_tilt_drift_rate=1e-3)), short)
-    with interpret():
-        plain = run_safety(Safety(go2, dt=DT, limits=SafetyLimits(max_tilt_drift_rate=1e-3)), short)
-    assert compiled[-1].fault.name == plain[-1].fault.name == "IMU inconsistent"
-    assert np.isclose(compiled[-1].fault.time, plain[-1].fault.time)
 
 
 def test_a_fixed_arm_needs_no_imu() -> None:
@@ -405,22 +262,6 @@ def test_invalid_time_stamp_disables_no_check(go2: qd.Robot, trot: Trot, stamp: 
     readings[10] = replace(m, time=wrong), tau
     report = run_safety(Safety(go2, dt=DT), readings)[-1]
     assert report.fault is not None and report.fault.name == fault.named
-
-
-def test_time_stamps_are_bounded_by_the_callers_clock_or_by_the_number_of_calls(go2: qd.Robot, trot: Trot) -> None:
-    """After a gap the time stamp advances by the same time; the caller's clock is optional."""
-    m, off = trot[0][0], MotorCommand.from_torques(np.zeros(12))
-    for clock, ahead, counts in ((0.0, 0.04, True), (0.0, 0.06, False), (0.1, 0.13, True), (np.nan, 0.06, False)):
-        safety = Safety(go2, dt=DT)
-        safety.filter_command(m, off, now=0.0)
-        safety.filter_command(replace(m, time=m.time + ahead, position=np.full(12, np.nan)), off, now=clock)
-        assert (safety.fault is not None) == counts, (clock, ahead)
-
-
-def test_readings_older_than_the_limit_are_a_fault(go2: qd.Robot) -> None:
-    safety, off = Safety(go2, dt=DT, limits=SafetyLimits(max_reading_age=4.0 * DT)), MotorCommand.zero(12)
-    faults = [safety.filter_command(at_rest(go2, min(k, 10)), off).fault for k in range(16)]
-    assert faults[14] is None and faults[15].name == "stale reading"
 
 
 def test_motor_without_readings_does_not_mask_another(go2: qd.Robot, trot: Trot) -> None:

@@ -21,11 +21,13 @@ FACTORS = {"m": LENGTH, "kg": MASS, "s": TIME, "N": MASS * LENGTH / TIME**2}
 
 #: Units of arguments that docstrings describe elsewhere.
 DESCRIPTIONS = {
-    **dict.fromkeys(("error_x", "error_y", "height", "offset_x", "offset_y", "position", "clearance", "length", "distance", "min_height"), "[m]"),
+    **dict.fromkeys(("error_x", "error_y", "height", "offset_x", "offset_y", "position", "clearance"), "[m]"),
+    **dict.fromkeys(("length", "distance", "min_height", "feet", "point"), "[m]"),
     **dict.fromkeys(("time", "duration", "dt"), "[s]"),
+    **dict.fromkeys(("x", "y", "touchdown_speed", "rate"), "[m/s]"),
     "velocity": "[m/s, rad/s]",
-    "x": "[m/s]", "y": "[m/s]", "yaw_rate": "[rad/s]", "touchdown_speed": "[m/s]", "rate": "[m/s]", "feet": "[m]", "point": "[m]",
-}  # fmt: skip
+    "yaw_rate": "[rad/s]",
+}
 
 
 def unit_factor(unit: str) -> float:
