@@ -4,11 +4,11 @@ Every URDF, xacro and MJCF file is loaded.  A row lists root joint, legs and num
 of loading, and the largest difference of its mass matrix from that of Pinocchio's importer (URDF) or of MuJoCo (MJCF)
 at 3 random configurations, divided by the largest entry ("-" if that importer rejects the file or builds another tree
 from it).  Rejected files are counted by the class of the reason; copies of a file are counted once.  With ``--trot``
-every quadruped stands and trots for 3 s in both plants.  The number of legs is compared with `census_labels.json`,
-which lists the legs of public robot files by the beginning of their SHA-256; they were counted by reading the files,
-without this package.  A difference is wrong unless a warning says that the base frame is rotated.  ``--check`` exits
-with 1 if loading a file takes more than 1 s or raises an exception that is not a `QuaddynError`, if a mass matrix
-differs by more than 1e-10, if a number of legs is wrong, or if the median number of warnings is above 3.
+every quadruped rises and then trots for 2.5 s in both plants.  The number of legs is compared with
+`census_labels.json`, which lists the legs of public robot files by the beginning of their SHA-256; they were counted by
+reading the files, without this package.  A difference is wrong unless a warning says that the base frame is rotated.
+``--check`` exits with 1 if loading a file takes more than 1 s or raises an exception that is not a `QuaddynError`, if
+a mass matrix differs by more than 1e-10, if a number of legs is wrong, or if the median number of warnings is above 3.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ MAX_SECONDS, MAX_DIFFERENCE, MAX_WARNINGS = 1.0, 1e-10, 3
 #: Number of legs and name of known robots, by the first 16 hexadecimal digits of the SHA-256 of their files.
 LABELS = Path(__file__).with_name("census_labels.json")
 STATES = 3  # configurations in which mass matrices are compared
+#: Ticks of 2 ms: until a robot has risen at the latest, until it has its speed, and during which its path is measured.
+MAX_RISING_TICKS, SPEED_TICKS, TROT_TICKS = 2500, 250, 1000
 #: Classes of reasons for rejections, by patterns in the messages; the first that fits counts.
 REASONS = {
     "no robot in the file: macros only, or a part of a scene": r"has no <link>|has no <body>|no moving joint|<robot>",
@@ -169,23 +171,26 @@ def compare_with_mujoco(robot: qd.Robot, path: Path, packages: list[Path]) -> fl
 
 
 def simulate_trot(robot: qd.Robot, plant_class: type[qd.Simulation | qd.MujocoPlant]) -> str:
-    """Simulates a trot and returns "trots", "slow", "falls", or "rejected" with the reason of the controller."""
+    """Simulates a trot and returns "trots", "slow", "falls", "does not rise", or "rejected" with the reason."""
     try:
         controller = LocomotionController(robot, dt=2e-3)
     except qd.QuaddynError as error:
         return "rejected: wheels" if "wheels" in str(error) else "rejected: legs"
     plant, dynamics = plant_class(robot, dt=2e-3), qd.Dynamics(robot)
-    speed, start = 0.25 * controller.morphology.speed_scale, np.zeros(2)
-    for k in range(1500):
-        if k == 400:
-            start = np.array(plant.q[:2])
+    speed, start, ticks = 0.25 * controller.morphology.speed_scale, np.zeros(2), 0
+    for _ in range(MAX_RISING_TICKS + SPEED_TICKS + TROT_TICKS):
         state = dynamics.update(plant.q, plant.v)
-        command = controller.compute(state, (speed if k > 150 else 0.0, 0.0, 0.0))
+        command = controller.compute(state, (speed if ticks > 0 else 0.0, 0.0, 0.0))
         if command.mode is LocomotionMode.FALLEN:
             return "falls"
+        ticks += command.mode is LocomotionMode.STANDING or ticks > 0
+        if ticks == SPEED_TICKS:
+            start = np.array(plant.q[:2])
+        elif ticks == SPEED_TICKS + TROT_TICKS:
+            moved = float(np.linalg.norm(np.array(plant.q[:2]) - start))
+            return "trots" if moved > 0.5 * speed * TROT_TICKS * 2e-3 else "slow"
         plant.step(command.tau)
-    moved = float(np.linalg.norm(np.array(plant.q[:2]) - start))
-    return "trots" if moved > 0.5 * speed * 1100 * 2e-3 else "slow"
+    return "does not rise"
 
 
 def load_file(path: Path, folder: Path, packages: list[Path], trot: bool, labels: dict[str, tuple[int, str]]) -> Row:
