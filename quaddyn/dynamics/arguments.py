@@ -23,8 +23,9 @@ UNIT_NORM_TOLERANCE: Final = 1e-6
 #: terms of a State are computed in world axes about the world's origin and lose digits in proportion to the distance.
 MAX_CONFIGURATION_NORM: Final = 1e8
 
-#: Kinetic energy beyond which `Dynamics.update` rejects (q, v) [J].
+#: Kinetic energy beyond which `Dynamics.update` rejects (q, v) [J], and length of v below which none comes near it.
 MAX_KINETIC_ENERGY: Final = 1e50
+MAX_UNCHECKED_SPEED: Final = 1e15
 
 
 def check_unit_norms(robot: Robot, q: Array) -> None:

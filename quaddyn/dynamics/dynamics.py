@@ -16,15 +16,12 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose
 from . import frames
-from .arguments import MAX_CONFIGURATION_NORM, MAX_KINETIC_ENERGY, UNIT_NORM_TOLERANCE
+from .arguments import MAX_CONFIGURATION_NORM, MAX_KINETIC_ENERGY, MAX_UNCHECKED_SPEED, UNIT_NORM_TOLERANCE
 from .boundary import ArgumentChecker
 from .frames import ReferenceFrame
 from .regressor import RegressorColumns
 from .results import AbaDerivatives, Energy, RneaDerivatives
 from .state import CoupledStateMemory, State, StateMemory
-
-#: Length of v below which no kinetic energy comes near `MAX_KINETIC_ENERGY`.
-MAX_UNCHECKED_SPEED = 1e15
 
 #: Number of leading entries of q that are the position of the base, not its orientation, by kind of root.
 POSITION_SIZES = {"free": 3, "planar": 2}
@@ -129,16 +126,27 @@ class Dynamics(StrictAttributes):
                     "a State overflow; the motion has diverged"
                 )
         live = self._live
-        live.tick = tick = live.tick + 1
         if not self._validate and not (
             type(q) is type(v) is ndarray
             and q.shape == self._nq
             and v.shape == self._nv
             and q.dtype is v.dtype is FLOAT
         ):
+            live.tick += 1  # the last State is stale, whatever happens
             live.compute(q, v)  # raises, or makes do with it
             q, v = (np.array(x, dtype=np.float64).reshape(-1) for x in (q, v))
-        return State(live, tick, q.copy(), v.copy())
+        return self.update_validated(q.copy(), v.copy())
+
+    def update_validated(self, q: Array, v: Array) -> State:
+        """Returns the State at (q, v) as `update` does, without checks or copies.
+
+        Args:
+            q: (nq,) configuration that `update` would accept; it must not be written to afterwards.
+            v: (nv,) velocity that `update` would accept; it must not be written to afterwards.
+        """
+        live = self._live
+        live.tick = tick = live.tick + 1
+        return State(live, tick, q, v)
 
     # -- the four that loops call: checks in the order of their price ------------------------------------------
     def rnea(self, q: Numbers, v: Numbers, a: Numbers, *, fext: Forces | None = None) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pinocchio as pin
@@ -18,7 +18,7 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from . import invariant_filter as core
-from .filter_state import FEET, FilterModel, FilterVariances, InitialVariances, make_filter_state
+from .filter_state import FEET, FilterModel, FilterVariances, InitialVariances, JointSensors, make_filter_state
 from .sensor_noise import SensorNoise
 
 
@@ -84,13 +84,17 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         self.robot, self.dt, self.noise, self.flat_ground = robot, float(dt), noise, bool(flat_ground)
         self._terms = make_tick_terms(robot, robot.feet)
         self._model = self._make_model(imu or robot.bodies[0].name)
-        self._joints = JointPositions.actuated(robot)
-        self._actuated_index = robot.actuated_index
-        self._term_configuration, self._term_velocity = np.array(robot.neutral), np.zeros(robot.nv)
+        joints = JointPositions.actuated(robot)
+        self._sensors = JointSensors.from_values(
+            q_index=joints.at, v_index=robot.actuated_index, is_continuous=joints.turning
+        )
+        # Joints as measured, or as set where they have no encoders, with the base at rest in the origin.
+        self._joint_q, self._joint_v = np.array(robot.neutral), np.zeros(robot.nv)
         self._term_values = np.zeros(self._terms.size)
-        self._stance = np.zeros(len(robot.feet), dtype=np.int64)
         self._state = make_filter_state(len(robot.feet))
-        self._estimate = core.update_estimate.bind(self._model, self._state)
+        self._read_joints = core.read_joints.bind(self._sensors)
+        self._estimate = core.update_estimate.bind(self._model, self._state, self._sensors)
+        self._write_odometry = core.write_odometry.bind(self._model, self._state)
         self.reset(robot.q_home)
 
     def _make_model(self, imu: str) -> FilterModel:
@@ -133,12 +137,8 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
         check_unit_norms(robot, q)
         v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
-        self._q, self._v = np.array(q), np.array(v)
-        self._term_configuration[7:], self._term_velocity[6:] = (
-            q[7:],
-            v[6:],
-        )  # joints without encoders keep these values
-        core.initialize(self._model, self._state, self._q, self._v)
+        self._joint_q[7:], self._joint_v[6:] = q[7:], v[6:]  # joints without encoders keep these values
+        core.initialize(self._model, self._state, np.array(q), np.array(v))
 
     def initialize_at_rest(self, position: Array, accelerometer: Array) -> None:
         """Initializes the estimate at rest above the origin, lowest foot at height 0, attitude from gravity.
@@ -153,10 +153,9 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         robot = self.robot
         position = check_vector("position", position, (robot.nu,), f"nu of {robot.name}")
         accelerometer = check_vector("accelerometer", accelerometer, (3,), "x, y, z")
-        self._compute_terms(position, np.zeros(robot.nu))
-        core.initialize_at_rest(
-            self._model, self._state, self._term_values, np.ascontiguousarray(accelerometer), self._q, self._v
-        )
+        self._compute_terms(np.concatenate((position, np.zeros(robot.nu + 3), accelerometer)))
+        q, v = self._joint_q.copy(), self._joint_v.copy()
+        core.initialize_at_rest(self._model, self._state, self._term_values, np.ascontiguousarray(accelerometer), q, v)
 
     # -- readings ------------------------------------------------------------------------------------------------
     @renamed_parameters(standing="stance")
@@ -190,35 +189,61 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
         robot = self.robot
         position = check_vector("position", position, (robot.nu,), f"nu of {robot.name}")
         velocity = check_vector("velocity", velocity, (robot.nu,), f"nu of {robot.name}")
-        gyro = np.ascontiguousarray(check_vector("gyro", gyro, (3,), "x, y, z"))
-        accelerometer = np.ascontiguousarray(check_vector("accelerometer", accelerometer, (3,), "x, y, z"))
+        gyro = check_vector("gyro", gyro, (3,), "x, y, z")
+        accelerometer = check_vector("accelerometer", accelerometer, (3,), "x, y, z")
         feet = check_sequence("stance", stance, "names of feet")
         for foot in feet:
             if foot not in robot.legs:
                 raise UnknownNameError("foot", foot, robot.feet)
         periods = check_integer("periods", periods)
-        self._stance[:] = [foot in feet for foot in robot.feet]
-        self._compute_terms(position, velocity)
-        self._estimate(self._term_values, gyro, accelerometer, self._stance, periods)
+        self.read(np.concatenate((position, velocity, gyro, accelerometer)), self.stance_mask(feet), periods)
         return self.state()
 
-    def _compute_terms(self, position: Array, velocity: Array) -> None:
-        """Computes the kinematic terms of the feet, with the base at rest in the origin."""
-        q, v = self._term_configuration, self._term_velocity
-        self._joints.put(q, position)
-        v[self._actuated_index] = velocity
-        self._q[7:], self._v[6:] = q[7:], v[6:]
-        self._terms.compute(q, v, self._term_values)
+    def stance_mask(self, feet: Collection[str]) -> int:
+        """Returns the mask of feet for `read`: 1 for the first of ``robot.feet``, 2 for the second, and so on."""
+        return sum(1 << i for i, foot in enumerate(self.robot.feet) if foot in feet)
+
+    def read(self, reading: Array, stance: int, periods: int) -> None:
+        """Updates the estimate with one reading, as `update` does, in a control loop.
+
+        Args:
+            reading: positions (nu,), velocities (nu,), gyroscope (3,) and accelerometer (3,), see `update`; numbers
+                after them are not read, so that it may be a `Measurement.packed`.
+            stance: mask of the stance feet, see `stance_mask`.
+            periods: number of periods `dt` since the last reading.
+
+        Raises:
+            ArgumentError: a value is not finite; the estimate is unchanged.
+        """
+        self._compute_terms(reading)
+        self._estimate(self._term_values, reading, stance, periods)
+
+    def _compute_terms(self, reading: Array) -> None:
+        """Computes the kinematic terms of the feet, with the base at rest in the origin; see `read`."""
+        if not self._read_joints(reading, self._joint_q, self._joint_v):
+            joints = self.robot.nu, f"nu of {self.robot.name}"
+            imu, start = (3, "x, y, z"), 0
+            for name, (size, meaning) in zip(
+                ("position", "velocity", "gyro", "accelerometer"), (joints, joints, imu, imu), strict=True
+            ):
+                check_vector(name, reading[start : start + size], (size,), meaning)
+                start += size
+        self._terms.compute(self._joint_q, self._joint_v, self._term_values)
 
     def state(self) -> tuple[Array, Array]:
         """Returns the estimate q (nq,) and v (nv,) at the last reading."""
-        core.write_base_state(self._model, self._state, self._q, self._v)
-        return self._q.copy(), self._v.copy()
+        q, v = self._joint_q.copy(), self._joint_v.copy()
+        core.write_base_state(self._model, self._state, q, v)
+        return q, v
 
     def odometry(self) -> tuple[Array, Array]:
         """Returns the estimate q (nq,) and v (nv,) with a position that never jumps, for walking."""
-        core.write_odometry(self._model, self._state, self._q, self._v)
-        return self._q.copy(), self._v.copy()
+        return self.checked_odometry()[:2]
+
+    def checked_odometry(self) -> tuple[Array, Array, bool]:
+        """Returns `odometry`, and whether it is valid for `Dynamics.update_validated`, without exact checks."""
+        q, v = self._joint_q.copy(), self._joint_v.copy()
+        return q, v, self._write_odometry(q, v)
 
     def correct_pose(
         self,

@@ -6,6 +6,14 @@ from ..compiler import IntVector, Mat3, Matrix, Record, Vec3, Vector
 ATTITUDE, VELOCITY, POSITION, GYRO_BIAS, ACCELEROMETER_BIAS, FEET = 0, 3, 6, 9, 12, 15
 
 
+class JointSensors(Record):
+    """Places of the measured joints in configurations and velocities."""
+
+    q_index: IntVector  # (nu,) index in q
+    v_index: IntVector  # (nu,) index in v
+    is_continuous: IntVector  # (nu,) whether a joint is (cos, sin) in q
+
+
 class FilterVariances(Record):
     """Variances of measurements, and of random walks per time."""
 

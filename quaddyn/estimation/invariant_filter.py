@@ -24,8 +24,8 @@ others is ignored.
 import math
 
 from ..compiler import (
-    IntVector,
     Vector,
+    compiled,
     cross,
     diagonal3,
     entry,
@@ -39,6 +39,7 @@ from ..compiler import (
     skew,
     vec3,
 )
+from ..dynamics.arguments import MAX_CONFIGURATION_NORM, MAX_UNCHECKED_SPEED, UNIT_NORM_TOLERANCE
 from .filter_correction import (
     apply_correction,
     clear_foothold,
@@ -48,7 +49,79 @@ from .filter_correction import (
     set_foothold,
 )
 from .filter_propagation import propagate, update_ground_normal
-from .filter_state import ACCELEROMETER_BIAS, ATTITUDE, GYRO_BIAS, POSITION, VELOCITY, FilterModel, FilterState
+from .filter_state import (
+    ACCELEROMETER_BIAS,
+    ATTITUDE,
+    GYRO_BIAS,
+    POSITION,
+    VELOCITY,
+    FilterModel,
+    FilterState,
+    JointSensors,
+)
+
+
+@entry("the state estimate")
+def read_joints(s: JointSensors, reading: Vector, q: Vector, v: Vector) -> bool:
+    """Writes measured joints into a configuration and a velocity unless a number of the reading is not finite.
+
+    Args:
+        s: places of the joints.
+        reading: positions (nu,), velocities (nu,), gyroscope (3,) and accelerometer (3,), as in `Measurement.packed`.
+        q: (nq,) configuration, changed.
+        v: (nv,) velocity, changed.
+
+    Returns:
+        Whether all these numbers are finite.
+    """
+    n = len(s.q_index)
+    for i in range(2 * n + 6):
+        if not math.isfinite(reading[i]):
+            return False
+    for i in range(n):
+        k = s.q_index[i]
+        if s.is_continuous[i] != 0:
+            q[k] = math.cos(reading[i])
+            q[k + 1] = math.sin(reading[i])
+        else:
+            q[k] = reading[i]
+        v[s.v_index[i]] = reading[n + i]
+    return True
+
+
+@entry("the state estimate")
+def find_loaded_feet(forces: Vector, first: int, n: int, min_force: float) -> int:
+    """Returns the mask of the feet whose forces exceed a minimum, 1 for the first foot; -1 if one is not finite.
+
+    Args:
+        forces: array that contains the forces of the feet [N].
+        first: index of the first of them.
+        n: number of feet.
+        min_force: minimum force [N].
+    """
+    mask, bit = 0, 1
+    for i in range(first, first + n):
+        if not math.isfinite(forces[i]):
+            return -1
+        if forces[i] > min_force:
+            mask += bit
+        bit *= 2
+    return mask
+
+
+@compiled()
+def is_valid_state(q: Vector, v: Vector) -> bool:
+    """Returns whether `Dynamics.update` accepts a configuration and a velocity, which may be false for a valid one."""
+    square, energy, pose = 0.0, 0.0, q[3] * q[3] + q[4] * q[4] + q[5] * q[5] + q[6] * q[6]
+    for i in range(len(q)):
+        square += q[i] * q[i]
+    for i in range(len(v)):
+        energy += v[i] * v[i]
+    return (
+        square < MAX_CONFIGURATION_NORM * MAX_CONFIGURATION_NORM
+        and energy < MAX_UNCHECKED_SPEED * MAX_UNCHECKED_SPEED
+        and abs(pose - 1.0) < UNIT_NORM_TOLERANCE
+    )
 
 
 @entry("the state estimate")
@@ -127,20 +200,25 @@ def write_base_state(m: FilterModel, f: FilterState, q: Vector, v: Vector) -> No
 
 
 @entry("the state estimate")
-def write_odometry(m: FilterModel, f: FilterState, q: Vector, v: Vector) -> None:
-    """Writes the base's pose and velocity as `write_base_state` does, but with the position of the odometry."""
+def write_odometry(m: FilterModel, f: FilterState, q: Vector, v: Vector) -> bool:
+    """Writes the base's pose and velocity as `write_base_state` does, but with the position of the odometry.
+
+    Returns:
+        Whether `Dynamics.update` accepts the state (q, v).
+    """
     write_base_state(m, f, q, v)
     q[0:3] += f.odometry_offset
+    return is_valid_state(q, v)
 
 
 @entry("the state estimate")
 def update_estimate(
     m: FilterModel,
     f: FilterState,
+    s: JointSensors,
     terms: Vector,
-    gyro: Vector,
-    accelerometer: Vector,
-    in_stance: IntVector,
+    reading: Vector,
+    in_stance: int,
     periods: int,
 ) -> None:
     """Updates the estimate by one reading: propagation, then corrections by the stance feet.
@@ -152,19 +230,23 @@ def update_estimate(
     Args:
         m: parameters.
         f: state and covariance; updated.
+        s: places of the joints.
         terms: kinematic terms of the feet at the joints' positions and velocities, the base at rest in the origin.
-        gyro: (3,) angular velocity, IMU axes [rad/s].
-        accelerometer: (3,) specific force, IMU axes [m/s^2].
-        in_stance: (nf,) whether each foot is in stance.
+        reading: see `read_joints`; gyroscope [rad/s] and accelerometer [m/s^2] in IMU axes.
+        in_stance: mask of the stance feet, 1 for the first foot, 2 for the second, and so on.
         periods: number of periods since the last reading; more than one if readings were lost.
     """
+    imu = 2 * len(s.q_index)
+    gyro, accelerometer = reading[imu : imu + 3], reading[imu + 3 : imu + 6]
     update_ground_normal(f)
     for k in range(periods):
         propagate(m, f, terms, gyro, accelerometer, periods - k)
-    n_stance, n_contradicting = 0, 0
+    n_stance, n_contradicting, bit = 0, 0, 1
     for foot in range(len(f.has_foothold)):
         f.is_slipping[foot] = 0
-        if in_stance[foot] == 0:
+        is_in_stance = in_stance & bit != 0
+        bit *= 2
+        if not is_in_stance:
             if f.has_foothold[foot] != 0:
                 clear_foothold(f, foot)
             continue

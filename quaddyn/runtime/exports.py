@@ -26,7 +26,6 @@ from ..locomotion.embedded.embedded_walker_data import make_embedded_walker
 from ..locomotion.fall_detection import SIGN_TEXTS, FallSign
 from ..locomotion.modes import LocomotionMode, ModeCode
 from ..locomotion.velocity_limits import REASON_TEXTS, LimitReason, allocate_gait_limits
-from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..wbc import WholeBodyController, controller_c
 from ..wbc.export import outcome_enum, standing_program
@@ -101,7 +100,7 @@ def export_estimator(estimator: BaseEstimator, folder: Folder, *, name: str | No
     """
     if not isinstance(estimator, BaseEstimator):
         raise ArgumentTypeError(f"estimator: expected a BaseEstimator, got {type(estimator).__name__}")
-    robot, joints = estimator.robot, JointPositions.actuated(estimator.robot)
+    robot = estimator.robot
     name = validate_c_name(name, f"{robot.name}_estimator")
     model, memory = StaticData(""), StaticData("never", owner="m")
     state = estimator._state.copy()
@@ -114,11 +113,12 @@ def export_estimator(estimator: BaseEstimator, folder: Folder, *, name: str | No
     memory_header, memory_functions = define_robot(memory, state, name, robot)
     terms = tick_terms_c(robot, robot.feet, name=f"{name}_terms")
     parts = {
-        "MODEL": model.define_structure(estimator._model, "model", "FilterModel", const=True),
+        "MODEL": "\n\n".join(
+            model.define_structure(record, label, type(record).__name__, const=True)
+            for record, label in ((estimator._model, "model"), (estimator._sensors, "sensors"))
+        ),
         "MEMORYFUNCTIONS": memory_functions,
-        "QINDEX": _numbers(joints.at),
-        "VINDEX": _numbers(robot.actuated_index),
-        "ISCONTINUOUS": _numbers(joints.turning),
+        "READING": 2 * robot.nu + 6,
         "TERMS": n_terms,
         "NX": len(state.P),
         "PERIOD": repr(estimator.dt),
@@ -127,6 +127,7 @@ def export_estimator(estimator: BaseEstimator, folder: Folder, *, name: str | No
     functions = [
         invariant_filter.initialize,
         invariant_filter.initialize_at_rest,
+        invariant_filter.read_joints,
         invariant_filter.write_base_state,
         invariant_filter.write_odometry,
         invariant_filter.update_estimate,

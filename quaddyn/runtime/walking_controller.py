@@ -10,16 +10,17 @@ import numpy as np
 import pinocchio as pin
 
 from ..control import JointPD
-from ..dynamics import Dynamics
+from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
 from ..estimation import BaseEstimator
+from ..estimation.invariant_filter import find_loaded_feet
 from ..kinematics import LegKinematics
 from ..locomotion import LocomotionController
 from ..locomotion.modes import LocomotionMode
 from ..robot.arguments import check_number
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
-from ..simulation.sensors import Measurement
+from ..simulation.sensors import Measurement, reading_layout
 from ..urdf.tree import Array
 from ..wbc import Command
 from .controller import Controller
@@ -88,6 +89,10 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         self._dynamics, self._pd = Dynamics(robot), JointPD(robot, dt=self.dt)
         self._joints = JointPositions.actuated(robot)
         self._crouch, self._contact_force = self._crouch_position(), measured_contact_force(robot)
+        self._foot_sensors = reading_layout(robot.nu, len(robot.feet))["foot_forces"].start
+        self._feet_by_mask = tuple(
+            tuple(foot for i, foot in enumerate(robot.feet) if mask >> i & 1) for mask in range(1 << len(robot.feet))
+        )
         self._status = ""
         self._estimate: tuple[Array, Array] | None = None
         self._restart(self._joints.of(robot.q_home))
@@ -167,19 +172,19 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         if stage is Stage.STAND_UP and not self._has_folded:
             self._is_settled = False
             return self._fold_legs(m)
-        measured_contacts = self._feet_in_contact(m)
-        q, v = self._estimate_state(m, self._stance_feet if measured_contacts is None else measured_contacts)
+        mask = self._feet_in_contact(m)
+        measured_contacts = None if mask < 0 else self._feet_by_mask[mask]
+        state = self._estimate_state(m, self.estimator.stance_mask(self._stance_feet) if mask < 0 else mask)
         if stage is Stage.LIE_DOWN:
             self.locomotion.lie_down()
         elif self.locomotion.mode in (LocomotionMode.LYING, LocomotionMode.LOWERING):
             self.locomotion.stand_up()
         requested_velocity = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
-        command = self.locomotion.compute(
-            self._dynamics.update(q, v), requested_velocity, measured_contacts=measured_contacts
-        )
+        command = self.locomotion.compute(state, requested_velocity, measured_contacts=measured_contacts)
         wbc_command = command.wbc_command
         self._sent_commands.append(wbc_command)
-        self._estimate, self._status = (q, v), command.mode.value if wbc_command is None else wbc_command.status.outcome
+        self._estimate = state.writable_coordinates()
+        self._status = command.mode.value if wbc_command is None else wbc_command.status.outcome
         self._stance_feet = command.contacts
         final_mode = LocomotionMode.LYING if stage is Stage.LIE_DOWN else LocomotionMode.STANDING
         self._is_settled = command.mode is final_mode
@@ -188,8 +193,8 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
             self._has_folded = False
         return MotorCommand.from_torques(command.tau)
 
-    def _estimate_state(self, m: Measurement, standing: tuple[str, ...]) -> tuple[Array, Array]:
-        """Returns the state (q, v) predicted for the time at which the next command reaches the motors.
+    def _estimate_state(self, m: Measurement, stance: int) -> State:
+        """Returns the state predicted for the time at which the next command reaches the motors.
 
         A repeated reading is not used again: the prediction of the model continues.  A reading after lost ones covers
         their periods, too.
@@ -199,14 +204,15 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         self._last_reading_time = m.time
         self._n_missing_readings = min(self._n_missing_readings + 1, MAX_MISSED_READINGS) if periods == 0 else 0
         if periods:
-            self.estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing, periods=periods)
-        q, v = self.estimator.odometry()
+            self.estimator.read(m.packed(self.robot.nu, len(self.robot.feet)), stance, periods)
         n_predicted = self._delay_ticks + self._n_missing_readings
         if n_predicted:
             zero = np.zeros(self.robot.nv)
             commands = list(self._sent_commands)[-n_predicted:]
-            q, v = self.estimator.predict([zero if each is None else each.acceleration for each in commands])
-        return q, v
+            accelerations = [zero if each is None else each.acceleration for each in commands]
+            return self._dynamics.update(*self.estimator.predict(accelerations))
+        q, v, is_valid = self.estimator.checked_odometry()
+        return self._dynamics.update_validated(q, v) if is_valid else self._dynamics.update(q, v)
 
     def _fold_legs(self, m: Measurement) -> MotorCommand:
         """Moves the joints to the crouch and rests there; the accelerometer then initializes the estimator."""
@@ -222,13 +228,11 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
             self._has_folded, self._last_reading_time = True, m.time
         return MotorCommand.from_targets(position, np.zeros(self.robot.nu), self._pd.kp, self._pd.kd)
 
-    def _feet_in_contact(self, m: Measurement) -> tuple[str, ...] | None:
-        """Returns the feet whose sensors measure a part of the weight; None without valid foot sensors."""
-        forces = [] if m.foot_forces is None else m.foot_forces.tolist()
-        if m.foot_forces is None or not all(map(math.isfinite, forces)):
-            return None
-        threshold = self._contact_force
-        return tuple([foot for foot, force in zip(self.robot.feet, forces, strict=True) if force > threshold])
+    def _feet_in_contact(self, m: Measurement) -> int:
+        """Returns the mask of the feet whose sensors measure a part of the weight; -1 without valid foot sensors."""
+        nu, nf = self.robot.nu, len(self.robot.feet)
+        mask: int = find_loaded_feet(m.packed(nu, nf), self._foot_sensors, nf, self._contact_force)
+        return mask
 
 
 def make_walking_controller(robot: Robot, configuration: dict[str, Any]) -> WalkingController:

@@ -17,35 +17,28 @@ QD_MEMORYFUNCTIONS
 const char *const QD_NAME_joints[QD_UPPER_NU] = {QD_JOINTS};
 const char *const QD_NAME_feet[QD_UPPER_NF] = {QD_FEET};
 
-/* Index of each joint in q and v; a continuous joint is (cos, sin) in q. */
-static const int q_index[QD_UPPER_NU] = {QD_QINDEX}, v_index[QD_UPPER_NU] = {QD_VINDEX};
-static const unsigned char is_continuous[QD_UPPER_NU] = {QD_ISCONTINUOUS};
-
 static Vector vector(const double *at, int64_t n)
 {
     return (Vector){(double *)at, n};
 }
 
-/* Compute the terms of the feet with the base at rest in the origin. */
-static void compute_terms(QD_NAME *robot, const double *position, const double *velocity)
+/* Copy a reading, and compute the terms of the feet with the base at rest in the origin, if it is finite: return 1. */
+static int compute_terms(QD_NAME *robot, double *reading, const double *position, const double *velocity,
+    const double *gyro, const double *accelerometer)
 {
     static const double origin[7] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0};
-    for (int i = 0; i < 7; i++) {
-        robot->configuration[i] = origin[i];
-    }
-    for (int i = 0; i < 6; i++) {
-        robot->motion[i] = 0.0;
-    }
-    for (int i = 0; i < QD_UPPER_NU; i++) {
-        if (is_continuous[i]) {
-            robot->configuration[q_index[i]] = cos(position[i]);
-            robot->configuration[q_index[i] + 1] = sin(position[i]);
-        } else {
-            robot->configuration[q_index[i]] = position[i];
-        }
-        robot->motion[v_index[i]] = velocity[i];
+    memcpy(robot->configuration, origin, sizeof origin);
+    memset(robot->motion, 0, 6 * sizeof *robot->motion);
+    memcpy(reading, position, QD_UPPER_NU * sizeof *reading);
+    memcpy(reading + QD_UPPER_NU, velocity, QD_UPPER_NU * sizeof *reading);
+    memcpy(reading + 2 * QD_UPPER_NU, gyro, 3 * sizeof *reading);
+    memcpy(reading + 2 * QD_UPPER_NU + 3, accelerometer, 3 * sizeof *reading);
+    if (!QD_NAME_core_read_joints(&sensors, vector(reading, QD_READING), vector(robot->configuration, QD_UPPER_NQ),
+            vector(robot->motion, QD_UPPER_NV))) {
+        return 0;
     }
     QD_NAME_terms(robot->configuration, robot->motion, robot->terms);
+    return 1;
 }
 
 void QD_NAME_reset(QD_NAME *robot, const double q[QD_UPPER_NQ], const double v[QD_UPPER_NV])
@@ -62,9 +55,12 @@ void QD_NAME_reset(QD_NAME *robot, const double q[QD_UPPER_NQ], const double v[Q
 
 void QD_NAME_start(QD_NAME *robot, const double position[QD_UPPER_NU], const double accelerometer[3])
 {
-    static const double zero_velocity[QD_UPPER_NU];
+    static const double zero_velocity[QD_UPPER_NU], zero_gyro[3];
+    double reading[QD_READING];
     FilterState memory = view(robot);
-    compute_terms(robot, position, zero_velocity);
+    if (!compute_terms(robot, reading, position, zero_velocity, zero_gyro, accelerometer)) {
+        return;
+    }
     QD_NAME_core_initialize_at_rest(&model, &memory, vector(robot->terms, QD_TERMS), vector(accelerometer, 3),
         vector(robot->configuration, QD_UPPER_NQ), vector(robot->motion, QD_UPPER_NV));
 }
@@ -72,14 +68,17 @@ void QD_NAME_start(QD_NAME *robot, const double position[QD_UPPER_NU], const dou
 void QD_NAME_update(QD_NAME *robot, const double position[QD_UPPER_NU], const double velocity[QD_UPPER_NU],
     const double gyro[3], const double accelerometer[3], const unsigned char standing[QD_UPPER_NF], int periods)
 {
-    int64_t is_stance[QD_UPPER_NF];
+    double reading[QD_READING];
+    int64_t stance = 0;
     FilterState memory = view(robot);
     for (int i = 0; i < QD_UPPER_NF; i++) {
-        is_stance[i] = standing[i] != 0;
+        stance += (int64_t)(standing[i] != 0) << i;
     }
-    compute_terms(robot, position, velocity);
-    QD_NAME_core_update_estimate(&model, &memory, vector(robot->terms, QD_TERMS), vector(gyro, 3), vector(accelerometer, 3),
-        (IntVector){is_stance, QD_UPPER_NF}, periods);
+    if (!compute_terms(robot, reading, position, velocity, gyro, accelerometer)) {
+        return;
+    }
+    QD_NAME_core_update_estimate(&model, &memory, &sensors, vector(robot->terms, QD_TERMS),
+        vector(reading, QD_READING), stance, periods);
 }
 
 /* Write the measured joints into q and v. */

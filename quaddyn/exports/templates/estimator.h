@@ -39,7 +39,7 @@ void QD_NAME_reset(QD_NAME *robot, const double q[QD_UPPER_NQ], const double v[Q
 void QD_NAME_start(QD_NAME *robot, const double position[QD_UPPER_NU], const double accelerometer[3]);
 
 /* Process one reading, `periods` after the previous one (more than 1 if readings were lost): gyroscope [rad/s] and
-   accelerometer [m/s^2] in IMU axes; standing: 1 for each stance foot. */
+   accelerometer [m/s^2] in IMU axes; standing: 1 for each stance foot. Readings that are not finite are ignored. */
 void QD_NAME_update(QD_NAME *robot, const double position[QD_UPPER_NU], const double velocity[QD_UPPER_NU],
     const double gyro[3], const double accelerometer[3], const unsigned char standing[QD_UPPER_NF], int periods);
 
