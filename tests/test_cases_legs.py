@@ -391,6 +391,15 @@ def test_lying_biped_is_reported_as_rotated() -> None:
     assert "a biped whose vertical axis is y, not z" in found.reason and lying.feet == ()
 
 
+@pytest.mark.parametrize(("effort", "placeholder"), [(1.0, True), (20.0, False), (0.0, False), (math.inf, False)])
+def test_effort_limits_too_low_for_the_weight_are_reported(effort: float, placeholder: bool) -> None:
+    joints = qd.load(str(dog())).joint_names
+    robot = qd.load(str(dog()), limits={name: {"effort": effort} for name in joints})
+    assert (
+        warned(robot, f"the effort limits of the legs, {effort:g} N m at most, seem to be placeholders") == placeholder
+    )
+
+
 def test_robot_without_limbs_of_several_joints_says_why_it_has_no_legs() -> None:
     robot = qd.load(str(dog((THIGH,))))
     reasons = [f.reason for f in robot.report if f.where.element == "legs"]

@@ -14,7 +14,10 @@ from .foot_geometry import FootSphere, find_foot_sphere, foot_sphere_on_link, tu
 from .limbs import Limb, find_limbs, is_balanced_rotor, make_limb
 from .robot import Foot, Robot
 from .root import RESERVED_NAMES
+from .validation import GRAVITY
 
+#: Largest torques of all legs together, as a fraction of weight times leg length, below which a robot does not walk.
+MIN_EFFORT_FRACTION = 0.15
 #: Distance of a wheel's contact from its axis at most, as a fraction of its radius.
 WHEEL_OFFSET = 0.1
 
@@ -123,6 +126,28 @@ def find_guessed_feet(limbs: Mapping[str, Limb]) -> list[Finding]:
         advice = "pass feet= with the radius and offset of each Foot"
         out.append(Finding("warning" if guess else "note", contact.link.where, reason, advice))
     return out
+
+
+def find_weak_legs(bodies: Sequence[CompositeBody], limbs: Mapping[str, Limb]) -> list[Finding]:
+    """Returns a warning if the effort limits of the legs are too low for the weight of the robot, as placeholders are.
+
+    The largest torques of all legs together are compared with the weight of the robot times the length of a leg.
+    """
+    efforts = [
+        max((j.limits.effort for j in limb.chain.joints if j is not None and j.type != "prismatic"), default=np.inf)
+        for limb in limbs.values()
+    ]
+    mass = sum(body.inertial.mass for body in bodies)
+    required = GRAVITY * mass * max((limb.reach for limb in limbs.values()), default=0.0)
+    if not 0.0 < sum(efforts) < MIN_EFFORT_FRACTION * required:
+        return []
+    joint = next(iter(limbs.values())).chain.joints[0]
+    assert joint is not None
+    reason = (
+        f"the effort limits of the legs, {max(efforts):g} N m at most, seem to be placeholders or torques before the "
+        f"gear: the weight of the robot times the length of its legs is {required:.3g} N m"
+    )
+    return [Finding("warning", joint.where, reason, "pass the limits of the motors as limits=")]
 
 
 def find_wheels(robot: Robot) -> dict[str, str]:

@@ -41,6 +41,8 @@ REPAIRED_MOMENT_FRACTION = 1e-4
 MAX_LISTED_JOINTS = 4
 #: An effort limit beyond this many times weight times size, and a velocity limit [rad/s] beyond this, are void.
 MAX_EFFORT_RATIO, MAX_VELOCITY_LIMIT = 30.0, 500.0
+#: Gravitational acceleration [m/s^2].
+GRAVITY = 9.81
 SEED = 0
 #: Distance from home at which a robot with closed loops is sampled [rad or m], and how often it is halved where a loop
 #: does not close.
@@ -127,7 +129,7 @@ def max_effective_efforts(bodies: Sequence[CompositeBody]) -> dict[str, float]:
     for body in bodies[1:]:  # at zero configuration, orientation left out: only the size counts
         origins.append(origins[body.parent] + body.placement.translation)
     size = max(float(np.linalg.norm(p)) for p in origins) or 1.0
-    largest_force = MAX_EFFORT_RATIO * sum(b.inertial.mass for b in bodies) * 9.81
+    largest_force = MAX_EFFORT_RATIO * sum(b.inertial.mass for b in bodies) * GRAVITY
     joints = [body.joint for body in bodies if body.joint is not None]
     return {joint.name: largest_force * (1.0 if joint.type == "prismatic" else size) for joint in joints}
 
