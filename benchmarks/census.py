@@ -4,11 +4,15 @@ Every URDF, xacro and MJCF file is loaded.  A row lists root joint, legs and num
 of loading, and the largest difference of its mass matrix from that of Pinocchio's importer (URDF) or of MuJoCo (MJCF)
 at 3 random configurations, divided by the largest entry ("-" if that importer rejects the file or builds another tree
 from it).  Rejected files are counted by the class of the reason; copies of a file are counted once.  With ``--trot``
-every quadruped rises and then trots for 2.5 s in both plants.  The number of legs is compared with
-`census_labels.json`, which lists the legs of public robot files by the beginning of their SHA-256; they were counted by
-reading the files, without this package.  A difference is wrong unless a warning says that the base frame is rotated.
-``--check`` exits with 1 if loading a file takes more than 1 s or raises an exception that is not a `QuaddynError`, if
-a mass matrix differs by more than 1e-10, if a number of legs is wrong, or if the median number of warnings is above 3.
+every quadruped rises and trots for 2.5 s in both plants.  The number of legs is compared with `census_labels.json`,
+which lists the legs of public robot files by the beginning of their SHA-256; they were counted by reading the files,
+without this package.  A difference is wrong unless a warning says that the base frame is rotated, or a note that no
+limb has the number of joints of a leg.  Every rejected file is given to MuJoCo's compiler, without shapes if it cannot
+open their files; a rejection is wrong if MuJoCo accepts the file with moving joints, except for limits of the package
+in `LIMITS`.  An assumption is silent if the report does not mention it (`find_silent_guesses`).  ``--check`` exits with
+1 if loading a file takes more than 1 s or raises an exception that is not a `QuaddynError`, if a mass matrix differs by
+more than 1e-10, if a number of legs or a rejection is wrong, if an assumption is silent, or if the median number of
+warnings is above 3.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import statistics
 import sys
 import time
 import warnings
+import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,10 +39,20 @@ from rich.table import Table
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, LocomotionMode
 from quaddyn.operating_system import cpu_name
+from quaddyn.robot.leg_recognition import GUESS_RATIO, GUESS_SCORE
 from quaddyn.simulation.mujoco_model import make_coordinate_map
 from quaddyn.urdf.meshes import MeshFinder
 from quaddyn.urdf.mjcf import compile_mjcf
 
+#: Reasons for which the package rejects files that MuJoCo accepts; docs/statuses.md lists these limits.
+LIMITS = (
+    "tendon that exerts forces",
+    "several robots in one scene",
+    "loop that does not close",
+    "file that is included or weighed is missing or outside the folder",
+)
+#: Distance between the heights of feet at home above which they do not stand on one ground [m].
+LEVEL_TOLERANCE = 1e-3
 #: Suffixes of robot files.
 ENDINGS = (".urdf", ".xacro", ".xml")
 #: Maximum CPU time of loading [s], relative difference of mass matrices, and median number of warnings.
@@ -78,7 +93,9 @@ class Row:
         seconds: CPU time of loading [s].
         difference: relative difference of the mass matrix from Pinocchio or MuJoCo; None if not compared.
         trot: results of `simulate_trot` in both plants.
-        expected: number of legs in `LABELS`; None if the file is not listed or its base frame is reported as rotated.
+        expected: number of legs in `LABELS`; None if the file is not listed or its report says why it has no legs.
+        mujoco: "accepts" or the error of MuJoCo's compiler for a rejected file; "-" for a loaded one.
+        silent: assumptions that the report does not mention.
     """
 
     file: str
@@ -90,6 +107,8 @@ class Row:
     difference: float | None = None
     trot: str = "-"
     expected: int | None = None
+    mujoco: str = "-"
+    silent: str = ""
 
     @property
     def leg_count(self) -> int:
@@ -100,6 +119,11 @@ class Row:
     def has_wrong_legs(self) -> bool:
         """Whether the number of legs differs from the label."""
         return self.outcome == "loaded" and self.expected not in (None, self.leg_count)
+
+    @property
+    def is_wrongly_rejected(self) -> bool:
+        """Whether the file is rejected for a reason that is no limit of the package, and MuJoCo accepts it."""
+        return self.mujoco == "accepts" and self.outcome not in LIMITS
 
 
 def error_class(error: qd.QuaddynError) -> str:
@@ -170,6 +194,51 @@ def compare_with_mujoco(robot: qd.Robot, path: Path, packages: list[Path]) -> fl
     return max_difference
 
 
+def compile_in_mujoco(path: Path) -> str:
+    """Returns "accepts" if MuJoCo compiles a file with moving joints, otherwise the reason why it does not."""
+    import mujoco
+
+    try:
+        try:
+            model = mujoco.MjModel.from_xml_path(str(path))
+        except ValueError as error:
+            if "opening file" not in str(error) and "mesh" not in str(error):
+                raise
+            root = ElementTree.parse(path).getroot()
+            for link in root.iter("link"):
+                for shape in (*link.findall("visual"), *link.findall("collision")):
+                    link.remove(shape)
+            model = mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
+    except (ValueError, ElementTree.ParseError, UnicodeDecodeError) as error:
+        return str(error).splitlines()[0]
+    return "accepts" if model.nv else "no moving joint"
+
+
+def find_silent_guesses(robot: qd.Robot) -> list[str]:
+    """Returns assumptions on legs, contacts, root joint and home stance that no finding of the report mentions."""
+    silent, findings = [], robot.report.findings
+    verdicts = [finding for finding in findings if finding.where.element == "legs"]
+    scores = [[float(x) for x in re.findall(r"score (-?\d+\.\d+)", finding.reason)] for finding in verdicts]
+    if not verdicts and robot.joint_names:
+        silent.append("legs")
+    for finding, (best, *others) in ((f, s) for f, s in zip(verdicts, scores, strict=True) if s and robot.legs):
+        if finding.level != "warning" and (best < GUESS_SCORE or (others and others[0] > GUESS_RATIO * best + 0.01)):
+            silent.append(f"legs of score {best}")
+    said = " ".join(finding.reason for finding in findings if "contact" in finding.reason)
+    for name, leg in robot.legs.items():
+        guessed = re.search("center of mass|disc of|a point", robot.report.provenance[f"{name}.radius"])
+        if (guessed or leg.foot.radius == 0.0) and not re.search(rf"\b{name}\b", said):
+            silent.append(f"contact of {name}")
+    if not any(re.search("root|base", finding.reason) for finding in findings):
+        silent.append("root")
+    if len(robot.legs) > 1 and robot.root == "free" and not any(f.where.element == "home stance" for f in findings):
+        state = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+        heights = [state.placement(name).translation[2] - leg.foot.radius for name, leg in robot.legs.items()]
+        if max(np.abs(heights)) > LEVEL_TOLERANCE and not any("q_home" in str(finding) for finding in findings):
+            silent.append("home")
+    return silent
+
+
 def simulate_trot(robot: qd.Robot, plant_class: type[qd.Simulation | qd.MujocoPlant]) -> str:
     """Simulates a trot and returns "trots", "slow", "falls", "does not rise", or "rejected" with the reason."""
     try:
@@ -203,13 +272,17 @@ def load_file(path: Path, folder: Path, packages: list[Path], trot: bool, labels
     except Exception as error:  # the census reports exceptions that are not a QuaddynError
         row.outcome = f"UNEXPECTED {type(error).__name__}: {error}"
     row.seconds = time.process_time() - start
+    if row.outcome != "loaded" and path.suffix != ".xacro":
+        row.mujoco = compile_in_mujoco(path)
     if row.outcome == "loaded":
         row.root, row.legs = robot.root, " ".join(robot.feet) or "none"
         found = [finding for finding in robot.report.findings if finding.level == "warning"]
         row.warned = len(found)
         label = labels.get(hashlib.sha256(path.read_bytes()).hexdigest()[:16])
-        if label is not None and not any("the base frame is rotated" in str(finding) for finding in found):
+        reasons = " ".join(finding.reason for finding in robot.report.findings)
+        if label is not None and not re.search("the base frame is rotated|no limb on the trunk has", reasons):
             row.expected = label[0]
+        row.silent = ", ".join(find_silent_guesses(robot))
         is_mjcf = path.suffix == ".xml"
         row.difference = compare_with_mujoco(robot, path, packages) if is_mjcf else compare_with_pinocchio(robot, path)
         if trot and len(robot.feet) == 4 and robot.root == "free":
@@ -270,6 +343,14 @@ def main() -> int:
     console.print(f"{len(wrong):4d} of {known} labelled files: wrong number of legs", highlight=False)
     for row in wrong:
         console.print(f"     {row.file}: legs {row.legs}, expected {row.expected}", soft_wrap=True, highlight=False)
+    refused = Counter("accepts" if row.mujoco == "accepts" else "rejects" for row in rows if row.mujoco != "-")
+    console.print(f"{refused['rejects']:4d} rejected files: MuJoCo rejects them, or finds no moving joint")
+    for reason, count in Counter(row.outcome for row in rows if row.mujoco == "accepts").most_common():
+        console.print(f"{count:4d} rejected files that MuJoCo accepts: {reason}", soft_wrap=True, highlight=False)
+    silent = [row for row in loaded if row.silent]
+    console.print(f"{len(silent):4d} files with silent assumptions", highlight=False)
+    for row in (*silent, *(row for row in rows if row.is_wrongly_rejected)):
+        console.print(f"     {row.file}: {row.silent or row.outcome}", soft_wrap=True, highlight=False)
     median_warnings = statistics.median(row.warned for row in loaded) if loaded else 0
     compared = [row.difference for row in loaded if row.difference is not None]
     slow = [row.file for row in rows if row.seconds > MAX_SECONDS]
@@ -289,6 +370,8 @@ def main() -> int:
     missed += [row.outcome for row in rows if row.outcome.startswith("UNEXPECTED")]
     missed += [f"M of {row.file}" for row in loaded if (row.difference or 0.0) > MAX_DIFFERENCE]
     missed += [f"{len(wrong)} files with a wrong number of legs"] if wrong else []
+    missed += [f"{len(silent)} files with silent assumptions"] if silent else []
+    missed += [f"rejected: {row.file}" for row in rows if row.is_wrongly_rejected]
     missed += ["median of warnings"] if median_warnings > MAX_WARNINGS else []
     if missed:
         print("missed:", "; ".join(missed))

@@ -206,6 +206,18 @@ def test_actuators_with_several_controls_precede_motors() -> None:
     assert dict(zip(robot.actuated, robot.effort_limits, strict=True))["bj"] == 6.0
 
 
+def test_body_with_a_free_joint_and_most_joints_is_the_robot() -> None:
+    moving = f'<body name="trunk"><freejoint/><geom size=".1" mass="1"/>{CHAIN}</body>'
+    other = '<body name="other"><joint name="oj"/><geom size=".1" mass="1"/></body>'
+    motors = "".join(f'<motor joint="{name}"/>' for name in ("aj", "bj", "oj"))
+    robot = qd.load(scene(moving + other, f"<actuator>{motors}</actuator>"))
+    assert robot.root == "free" and robot.actuated == ("aj", "bj")
+    assert any("not part of the robot and left out: 'other'" in f.reason for f in robot.report.warnings)
+    more = other.replace("<geom", '<joint name="ok" axis="1 0 0"/><joint name="ol" axis="0 1 0"/><geom')
+    with pytest.raises(qd.ModelError, match="2 bodies attached to the world may be the robot"):
+        qd.load(scene(moving + more, f"<actuator>{motors}</actuator>"))
+
+
 def test_joint_force_limit_is_applied_to_actuators() -> None:
     text = scene(
         CHAIN.replace('"bj"', '"bj" actuatorfrcrange="-4 4"'), '<actuator><motor joint="bj" gear="9"/></actuator>'

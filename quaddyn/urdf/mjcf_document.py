@@ -163,7 +163,10 @@ class _UrdfWriter:
         return UrdfDocument(tostring(root, encoding="unicode"), tuple(self.findings), self.read_poses())
 
     def find_robot_roots(self) -> set[int]:
-        """Returns the children of the world body that are the robot: those with actuators, otherwise with joints."""
+        """Returns the children of the world body that are the robot: those with actuators, otherwise with joints.
+
+        If one of them has a free joint and more joints than all others, it alone is the robot.
+        """
         m = self.model
         root_bodies = [b for b in range(1, m.nbody) if int(m.body_parentid[b]) == 0]
         if not root_bodies:
@@ -175,6 +178,8 @@ class _UrdfWriter:
         articulated = [b for b in moving if any(m.jnt_type[j] != self.kinds.mjJNT_FREE for j in joints[b])]
         chosen = driven or articulated or moving
         floating = [b for b in chosen if any(m.jnt_type[j] == self.kinds.mjJNT_FREE for j in joints[b])]
+        if len(floating) == 1 and 2 * (len(joints[floating[0]]) - 1) > sum(len(joints[b]) for b in chosen) - 1:
+            chosen = floating
         if floating and len(chosen) > 1:
             names = ", ".join(repr(m.body(b).name) for b in chosen[:MAX_LISTED_NAMES])
             raise ModelError(
