@@ -4,6 +4,7 @@
     python benchmarks/campaigns.py --equal 200     # compares stores of 200 robustness cases on every executor; minutes
     python benchmarks/campaigns.py --equal 200 --seconds 0   # with trials of full length: an hour
     python benchmarks/campaigns.py --scaling 20    # speed of two workers relative to one
+    python benchmarks/campaigns.py --lanes 16      # speed of trials in one batch relative to single ones
     python benchmarks/campaigns.py --kills 50 --cases 500    # kills workers: no case may be lost or run twice
 
 Requirements: the memory of the client grows by less than 10 MB over a million cases, two workers have at least 1.8
@@ -33,6 +34,7 @@ from quaddyn.campaigns import Campaign, Failure, Progress, Record, Store, regist
 from quaddyn.campaigns.executors import ProcessPool
 from quaddyn.campaigns.plain_values import encode, encode_record
 from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.walking_campaigns import VelocityLimitCampaign
 from quaddyn.operating_system import cpu_name
 
 TROT_CPU_TIME = 8.0  # CPU time of simulating 20 s of a trot with the embedded plant [s]
@@ -251,6 +253,25 @@ def print_throughput_limits(overheads: Sequence[Overhead], size: float) -> None:
     print("and stores, and read the stores together.")
 
 
+def compare_lanes(n: int) -> bool:
+    """Prints the processor times of trotting Go2 in one batch and one by one; returns whether the records are equal."""
+    campaign = VelocityLimitCampaign(trials=n, gaits=("trot",), seconds=6.0)
+    cases, ratios, are_equal = list(campaign.cases()), [], True
+    campaign.run_batch(cases[:2]), campaign.run(cases[0])
+    for _ in range(3):
+        start = time.process_time()
+        together = campaign.run_batch(cases)
+        middle = time.process_time()
+        alone = [campaign.run(case) for case in cases]
+        ratios.append((time.process_time() - middle) / (middle - start))
+        are_equal = are_equal and list(map(encode_record, together)) == list(map(encode_record, alone))
+    print(
+        f"{n} trials of {sum(case.seconds for case in cases):g} s in all: one by one {min(ratios):.2f} to "
+        f"{max(ratios):.2f} times the processor time of one batch; records {'equal' if are_equal else 'NOT EQUAL'}"
+    )
+    return are_equal
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--equal", type=int, metavar="N", help="only compare the stores of N robustness cases")
@@ -263,7 +284,10 @@ def main() -> int:
     parser.add_argument("--scaling", type=int, metavar="N", help="only compare one worker with two in N rounds")
     parser.add_argument("--million", type=int, default=1_000_000, help="number of cases for the measurement of memory")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is not met")
+    parser.add_argument("--lanes", type=int, metavar="N", help="only compare N trials in one batch with single ones")
     options = parser.parse_args()
+    if options.lanes is not None:
+        return 0 if compare_lanes(options.lanes) or not options.check else 1
     if options.equal is not None:
         return 0 if compare_executors(options.campaign, options.equal, options.seconds) else 1
     if options.kills is not None:

@@ -58,7 +58,7 @@ from quaddyn.campaigns.store import StoredCase
 from quaddyn.campaigns.store_export import _column_types, _common_type, _convert
 from quaddyn.campaigns.threshold_search import Threshold, search
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_runner import _RunEvaluation, run_trial
+from quaddyn.campaigns.trial_runner import RunEvaluation, run_trial
 from quaddyn.campaigns.trial_setup import _make_relief, make_trial_setup, make_trial_terrain, sensor_noise
 from quaddyn.campaigns.walking_campaigns import (
     FrictionDropCampaign,
@@ -273,17 +273,17 @@ class KinematicWalk:
 
 def evaluate_walk(
     go2: qd.Robot, case: Trial, velocity: tuple[float, float, float], flagged: int = 0
-) -> tuple[_RunEvaluation, KinematicWalk]:
+) -> tuple[RunEvaluation, KinematicWalk]:
     plant = KinematicWalk(go2, velocity, (0.0, 0.0), case.dt)
     made: Any = SimpleNamespace(plant=plant, controller=SimpleNamespace(morphology=Morphology.from_robot(go2)))
-    figures = _RunEvaluation(case, made)
+    figures = RunEvaluation(case, made.plant, made.controller.morphology)
     for k in range(round(case.seconds / case.dt)):
         plant.advance()
         asked, slow = np.array(case.velocity), 0.5 if k % 2 else 1.0  # half the velocity in every other tick
         told: Any = SimpleNamespace(
             ok=k >= flagged, requested_velocity=asked, clamped_velocity=slow * asked, limit_reason="slow" * (k % 2)
         )
-        figures.add(k * case.dt, told)
+        figures.add(told)
     return figures, plant
 
 
@@ -392,7 +392,7 @@ def test_cause_of_a_fall_is_classified(
         morphology=p, robot=go2, ground=below, gait_scheduler=SimpleNamespace(stance_mask=stance)
     )
     made: Any = SimpleNamespace(plant=plant, controller=controller)
-    assert _RunEvaluation(Trial(robot="go2"), made).describe_fall(controller) == words
+    assert RunEvaluation(Trial(robot="go2"), made.plant, made.controller.morphology).describe_fall(controller) == words
 
 
 def test_divergence_of_the_plant_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
+from quaddyn.campaigns import trial_batch
 from quaddyn.campaigns.campaign import Campaign
 from quaddyn.campaigns.disturbances import DISTURBANCES
 from quaddyn.campaigns.plain_values import decode, encode, encode_record
 from quaddyn.campaigns.registry import find, names
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import robot_proportions
-from quaddyn.campaigns.trial_runner import _RunEvaluation, run_trial
+from quaddyn.campaigns.trial_runner import RunEvaluation, run_trial
 from quaddyn.campaigns.trial_setup import make_sensors, make_trial_setup, with_trunk_load
 from quaddyn.campaigns.walking_campaigns import (
     FrictionDropCampaign,
@@ -40,6 +41,7 @@ CHILD = """
 import sys
 from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.campaigns.plain_values import decode, encode_record
+from quaddyn.campaigns import trial_batch
 from quaddyn.campaigns.trial import Trial
 print(encode_record(run_trial(decode(Trial, sys.argv[1]))))
 """
@@ -70,6 +72,26 @@ np.random.seed(1)
 @pytest.fixture(scope="module")
 def go2() -> qd.Robot:
     return qd.load("go2")
+
+
+def test_trials_in_one_batch_have_the_records_of_single_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Trial(**SHORT | {"seconds": 1.2})
+    cases = [
+        first,
+        dataclasses.replace(first, velocity=(0.0, 0.1, 0.4), max_velocity_error=0.2, seconds=0.9),
+        dataclasses.replace(first, friction=0.4, slip_friction=0.3, slip_time=0.6, slip_duration=0.2),
+        dataclasses.replace(first, velocity=(1.0, 0.0, 1.0), slip_friction=1e-3, slip_time=0.6, seconds=3.0),  # falls
+        dataclasses.replace(first, push=0.2, push_time=0.3, seconds=0.5),
+        dataclasses.replace(first, gait="walk", seconds=0.5),
+        dataclasses.replace(first, gait="walk", seconds=0.7, averaging_time=0.4),
+        dataclasses.replace(first, options=(("controller.payload", "estimated"),), seconds=0.3),
+        dataclasses.replace(first, options=(("controller.payload", "estimated"),), seconds=0.4),
+    ]
+    alone: list[Trial] = []
+    monkeypatch.setattr(trial_batch, "run_trial", lambda case: alone.append(case) or run_trial(case))
+    records = VelocityLimitCampaign(robot=("go2",)).run_batch(cases)
+    assert [encode_record(record) for record in records] == [encode_record(run_trial(case)) for case in cases]
+    assert records[3]["fell"] is not None and alone == [cases[i] for i in (3, 4, 7, 8)]
 
 
 def test_record_depends_only_on_the_case() -> None:
@@ -367,9 +389,11 @@ def test_motor_power_counts_only_positive_power(go2: qd.Robot) -> None:
     v[6:9], tau[:3] = (2.0, -1.0, 3.0), (4.0, 5.0, 0.5)
     plant = SimpleNamespace(robot=go2, q=np.array(go2.q_home), v=v, tau=tau)
     made = SimpleNamespace(plant=plant, controller=SimpleNamespace(morphology=Morphology.from_robot(go2)))
-    figures = _RunEvaluation(Trial(robot="go2", seconds=0.1, averaging_time=0.1, dt=2e-3), made)
+    figures = RunEvaluation(
+        Trial(robot="go2", seconds=0.1, averaging_time=0.1, dt=2e-3), made.plant, made.controller.morphology
+    )
     for _ in range(4):
-        figures.add(0.0, SimpleNamespace(ok=True, requested_velocity=np.zeros(3)))
+        figures.add(SimpleNamespace(ok=True, requested_velocity=np.zeros(3)))
     assert figures._power_sum / figures._evaluated_ticks == pytest.approx(2.0 * 4.0 + 3.0 * 0.5) == figures._peak_power
 
 

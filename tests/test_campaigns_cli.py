@@ -18,6 +18,7 @@ from campaign_examples import Together
 from slow_parameters import others_slow
 from typer.testing import CliRunner
 
+import quaddyn as qd
 from quaddyn.campaigns import Store, registry, run
 from quaddyn.campaigns.store_export import to_frame
 from quaddyn.cli import app
@@ -45,6 +46,14 @@ def test_every_registered_campaign_is_a_command_with_its_options() -> None:
     for name in registry.names():
         assert "--store" in call("campaign", name, "--help"), name
     assert "number of throws" in call("campaign", "throws", "--help")
+
+
+@pytest.mark.parametrize("words", [("campaign", "throws", "--workers", "0"), ("datasheet", "go2")])
+def test_campaigns_and_data_sheets_reject_other_devices(words: tuple[str, ...], tmp_path: Path) -> None:
+    for device, reason in (("cuda:1", "run on the CPU only, got 'cuda:1'"), ("tpu", "expected cpu, got 'tpu'")):
+        with pytest.raises(qd.ArgumentError, match=f"--device: .*{reason}"):
+            call(*words, "--device", device)
+    assert "1 cases" in call("campaign", "throws", "--trials", 1, "--workers", 0, "--device", "cpu")
 
 
 def test_campaign_is_run_resumed_shown_and_exported(tmp_path: Path) -> None:

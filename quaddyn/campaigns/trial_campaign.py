@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +18,7 @@ from ..locomotion import Morphology
 from ..robot import Robot
 from .campaign import Campaign, Record, as_tuple, campaign_option, count_option, hash_texts, singular
 from .trial import ALL_PLANTS, PLANTS, Trial
+from .trial_batch import run_trials
 from .trial_runner import run_trial
 from .worker import case_rng, hash_robot, load_cached_robot
 
@@ -58,6 +59,10 @@ class TrialCampaign(Campaign[Trial]):
     def run(self, case: Trial) -> Record:
         """Runs one trial; see `run_trial`."""
         return run_trial(case)
+
+    def run_batch(self, cases: Sequence[Trial]) -> Sequence[Record]:
+        """Runs several trials, those that can be lanes of one batch together; see `run_trials`."""
+        return run_trials(cases)
 
     @property
     def robots(self) -> tuple[str, ...]:

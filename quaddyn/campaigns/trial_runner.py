@@ -6,6 +6,7 @@ import gc
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from ..compiler import silence_messages
 from ..deprecation import renamed_names
 from ..dynamics import Dynamics, State
 from ..errors import DivergenceError
-from ..locomotion import LocomotionCommand, LocomotionController, LocomotionMode, heading_axes
+from ..locomotion import LocomotionCommand, LocomotionController, LocomotionMode, Morphology, heading_axes
+from ..robot import Robot
 from ..simulation import Plant
 from ..urdf.tree import Array
 from .campaign import Record
@@ -59,11 +61,11 @@ def run_trial(case: Trial, watch: Watch | None = None) -> Record:
           command); "limit_reason": the last reason of the controller for a reduction, "" for none.
     """
     setup = make_trial_setup(case, load_cached_robot(case.robot), case_rng(case.seed, case.number))
-    evaluation = _RunEvaluation(case, setup)
+    evaluation = RunEvaluation(case, setup.plant, setup.controller.morphology)
     if case.slope:
         slope_arguments = case.slope, case.slope_direction, case.velocity
         evaluation.predicted_slope_limit = setup.controller.slope_limit_reason(*slope_arguments, friction=case.friction)
-    with silence_messages(), _gc_disabled():
+    with silence_messages(), gc_disabled():
         try:
             return _simulate(case, setup, evaluation, watch)
         except DivergenceError:
@@ -71,7 +73,7 @@ def run_trial(case: Trial, watch: Watch | None = None) -> Record:
 
 
 @contextmanager
-def _gc_disabled() -> Iterator[None]:
+def gc_disabled() -> Iterator[None]:
     """Context without garbage collection, which takes 10 % of the time, while trials make no cyclic garbage."""
     collecting = gc.isenabled()
     gc.disable()
@@ -82,7 +84,7 @@ def _gc_disabled() -> Iterator[None]:
             gc.enable()
 
 
-def _simulate(case: Trial, setup: TrialSetup, evaluation: _RunEvaluation, watch: Watch | None) -> Record:
+def _simulate(case: Trial, setup: TrialSetup, evaluation: RunEvaluation, watch: Watch | None) -> Record:
     """Simulates the run, evaluates it in `evaluation`, and returns its record."""
     plant, controller, robot = setup.plant, setup.controller, setup.robot
     dynamics, contact_threshold = (
@@ -95,9 +97,7 @@ def _simulate(case: Trial, setup: TrialSetup, evaluation: _RunEvaluation, watch:
     for k in range(round(case.seconds / case.dt)):
         t = k * case.dt
         if case.slip_friction:
-            has_dropped = has_dropped or t >= case.slip_time - 1e-9
-            is_over = bool(case.slip_duration) and t >= case.slip_time + case.slip_duration - 1e-9
-            plant.friction = case.slip_friction if has_dropped and not is_over else case.friction
+            has_dropped, plant.friction = friction_at(case, t)
         if not was_pushed and t >= case.push_time - 1e-9:
             was_pushed = True
             push_angle = controller.morphology.yaw(plant.q) + case.push_direction
@@ -123,8 +123,7 @@ def _simulate(case: Trial, setup: TrialSetup, evaluation: _RunEvaluation, watch:
         if setup.has_foot_sensors and k:
             forces = plant.contact_forces
             measured_contacts = [foot for foot in robot.feet if forces[foot][2] > contact_threshold]
-        requested_velocity = case.velocity if t > COMMAND_START_TIME else (0.0, 0.0, 0.0)
-        command = controller.compute(dynamics.update(q, v), requested_velocity, measured_contacts=measured_contacts)
+        command = controller.compute(dynamics.update(q, v), velocity_at(case, t), measured_contacts=measured_contacts)
         stance_feet = command.contacts
         if watch is not None:
             watch(plant, command)
@@ -137,7 +136,7 @@ def _simulate(case: Trial, setup: TrialSetup, evaluation: _RunEvaluation, watch:
         if has_dropped:
             evaluation.add_motor_power(previous_velocity)
         if fall is None:
-            evaluation.add(t, command)
+            evaluation.add(command)
             if evaluation.passed:
                 return evaluation.record(None, None)
     if fall is not None:
@@ -145,13 +144,71 @@ def _simulate(case: Trial, setup: TrialSetup, evaluation: _RunEvaluation, watch:
     return evaluation.record(None, None if case.course_interval is None else "did not reach the end in time")
 
 
-class _RunEvaluation:
-    """Evaluation of a run: running sums of velocities, torques, powers and limits."""
+def friction_at(case: Trial, t: float) -> tuple[bool, float]:
+    """Returns whether the friction of the ground has changed before time t [s], and the friction coefficient at t."""
+    has_dropped = bool(case.slip_friction) and t >= case.slip_time - 1e-9
+    is_over = bool(case.slip_duration) and t >= case.slip_time + case.slip_duration - 1e-9
+    return has_dropped, case.slip_friction if has_dropped and not is_over else case.friction
 
-    def __init__(self, case: Trial, setup: TrialSetup) -> None:
-        self.case, self.plant, self.proportions = case, setup.plant, setup.controller.morphology
-        self._dynamics = Dynamics(setup.plant.robot)
-        self._limits, self._index = setup.plant.robot.effort_limits, setup.plant.robot.actuated_index
+
+def velocity_at(case: Trial, t: float) -> tuple[float, float, float]:
+    """Returns the velocity that is commanded at time t [s]: forward, leftward [m/s], yaw rate [rad/s]."""
+    return case.velocity if t > COMMAND_START_TIME else (0.0, 0.0, 0.0)
+
+
+class EvaluatedPlant(Protocol):
+    """Plant of a run: its robot, present state, and motor torques of the last step, see `Plant`."""
+
+    @property
+    def robot(self) -> Robot:
+        """The simulated robot."""
+
+    @property
+    def q(self) -> Array:
+        """Configuration (nq,)."""
+
+    @property
+    def v(self) -> Array:
+        """Velocity (nv,)."""
+
+    @property
+    def tau(self) -> Array:
+        """Motor torques (nu,) [N m or N]."""
+
+
+class EvaluatedCommand(Protocol):
+    """Command of a tick, see `LocomotionCommand`."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether all constraints are satisfied."""
+
+    @property
+    def requested_velocity(self) -> Array:
+        """Velocity (3,) before clamping [m/s, rad/s]."""
+
+    @property
+    def clamped_velocity(self) -> Array:
+        """Velocity (3,) after clamping [m/s, rad/s]."""
+
+    @property
+    def limit_reason(self) -> str:
+        """Reason for the difference; "" without one."""
+
+
+class RunEvaluation:
+    """Evaluation of a run: running sums of velocities, torques, powers and limits.
+
+    Args:
+        case: the trial.
+        plant: the plant in its initial state.
+        morphology: proportions of the controller's robot.
+    """
+
+    def __init__(self, case: Trial, plant: EvaluatedPlant, morphology: Morphology) -> None:
+        self.case, self.plant, self.proportions = case, plant, morphology
+        self._dynamics = Dynamics(plant.robot)
+        self._limits, self._index = plant.robot.effort_limits, plant.robot.actuated_index
         self._displacement, self._last_pose = np.zeros(3), (np.zeros(3), 0.0)
         self._ticks = self._uncertified_ticks = self._evaluated_ticks = 0
         self._max_torque_fraction = self._mean_square_sum = self._power_sum = self._peak_power = (
@@ -160,7 +217,7 @@ class _RunEvaluation:
         self._commanded_ticks, self._allowed_sum, self._limit_reason = 0, 0.0, ""
         self.predicted_slope_limit: str | None = None
         self.passed, self._distance = False, 0.0
-        yaw = self.proportions.yaw(setup.plant.q)
+        yaw = self.proportions.yaw(plant.q)
         self._forward_direction, self._origin = np.array([math.cos(yaw), math.sin(yaw)]), self._com()
         gradient, uphill = math.tan(case.slope), case.slope_direction + yaw
         if case.stairs:
@@ -169,7 +226,7 @@ class _RunEvaluation:
         # Velocities are differences over the last `averaging_time` seconds.
         self._first_evaluated_tick = round(case.seconds / case.dt) - round(case.averaging_time / case.dt)
 
-    def add(self, t: float, command: LocomotionCommand) -> None:
+    def add(self, command: EvaluatedCommand) -> None:
         """Adds one tick, after the step of the plant."""
         self._ticks += 1
         self._uncertified_ticks += not command.ok

@@ -56,8 +56,12 @@ CaOption = Annotated[Path | None, typer.Option(help="file of the certificate aut
 CertOption = Annotated[Path | None, typer.Option(help="file of the client certificate for a tls:// scheduler")]
 KeyOption = Annotated[Path | None, typer.Option(help="file of the client key for a tls:// scheduler")]
 BatchOption = Annotated[
-    int, typer.Option(min=1, help="number of cases sent to a worker at a time; larger for short cases")
+    int,
+    typer.Option(
+        min=1, help="number of cases sent to a worker at a time; trials without pushes on level ground run together"
+    ),
 ]
+DeviceOption = Annotated[str, typer.Option(help="cpu; there is no code of controllers and plants for GPUs")]
 IgnoreMismatchOption = Annotated[
     bool, typer.Option("--ignore-mismatch", help="continue a store that another version or robot model wrote")
 ]
@@ -70,6 +74,7 @@ COMMON: dict[str, tuple[Any, Any]] = {
     "tls_cert": (CertOption, None),
     "tls_key": (KeyOption, None),
     "batch": (BatchOption, 1),
+    "device": (DeviceOption, "cpu"),
     "ignore_mismatch": (IgnoreMismatchOption, False),
     "as_json": (JsonOption, False),
 }
@@ -118,6 +123,7 @@ def resume(
     tls_cert: CertOption = None,
     tls_key: KeyOption = None,
     batch: BatchOption = 1,
+    device: DeviceOption = "cpu",
     ignore_mismatch: IgnoreMismatchOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -133,6 +139,7 @@ def resume(
         tls_cert=tls_cert,
         tls_key=tls_key,
         batch=batch,
+        device=device,
         ignore_mismatch=ignore_mismatch,
         as_json=as_json,
     )
@@ -245,12 +252,14 @@ def _run(
     tls_cert: Path | None,
     tls_key: Path | None,
     batch: int,
+    device: str,
     ignore_mismatch: bool,
     as_json: bool,
 ) -> None:
     """Runs a campaign with the common options of the command line and prints the counts of its outcomes."""
     if workers is not None and dask is not None:
         raise ArgumentError("--workers, --dask: expected at most one of these options; remove one")
+    check_device(device)
     security = tls(tls_ca, tls_cert, tls_key)
     done = 0
 
@@ -282,6 +291,17 @@ def _run(
         _print_outcomes(tally, str(store) if store else "")
     if tally.errors or tally.killed_workers:
         raise typer.Exit(1)
+
+
+def check_device(device: str) -> None:
+    """Rejects another device than the CPU.
+
+    Raises:
+        ArgumentError: another device.
+    """
+    if device != "cpu":
+        reason = "controllers and simulations run on the CPU only" if device[:4] == "cuda" else "expected cpu"
+        raise ArgumentError(f"--device: {reason}, got {device!r}; remove the option")
 
 
 @contextlib.contextmanager

@@ -11,7 +11,16 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from ..campaigns.executors import tls
 from ..robot import CATALOGUE
 from .app import app
-from .campaigning import CaOption, CertOption, DaskOption, KeyOption, WorkersOption, open_executor
+from .campaigning import (
+    CaOption,
+    CertOption,
+    DaskOption,
+    DeviceOption,
+    KeyOption,
+    WorkersOption,
+    check_device,
+    open_executor,
+)
 from .completion import COMPLETIONS
 from .console import check_writable, make_display, print_text
 from .renamed_options import renamed_options
@@ -41,6 +50,7 @@ def datasheet(
     tls_ca: CaOption = None,
     tls_cert: CertOption = None,
     tls_key: KeyOption = None,
+    device: DeviceOption = "cpu",
     store: Annotated[
         Path | None, typer.Option(help="file for all trials, created or continued; default: the page's name with .db")
     ] = None,
@@ -69,6 +79,7 @@ def datasheet(
     from ..campaigns.datasheet import QUICK, DataSheet, MeasurementProgress, measure
     from ..campaigns.sheet_page import page
 
+    check_device(device)
     name = robot if robot in CATALOGUE else Path(robot).stem
     out = Path(f"{name}.html") if out is None else out
     store = out.with_suffix(".db") if store is None else store
