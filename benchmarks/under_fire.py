@@ -6,7 +6,8 @@ Parts, each of which can be omitted:
 
 - ``safety``: compares the safety layer in Python with the exported one, compiled as C99, on random sequences of
   readings of a Go2 and of an arm without IMU and feet: values that are NaN, infinite, missing, constant, late, repeated
-  or out of order, and impossible time stamps.  Required are identical faults, joints and motor commands, bit for bit.
+  or out of order, and impossible time stamps.  Required are identical faults and joints, and motor commands that are
+  equal up to rounding.
 - ``signals``: signal handlers raise exceptions at random moments of `WholeBodyController.compute`, `Simulation.step`
   and bare locks.  Required is that no lock is held afterwards and that the controller returns the same torques as
   before.

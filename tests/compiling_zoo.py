@@ -850,6 +850,17 @@ def small_arrays_in_tuples(x: Vector, y: Vector, far: bool) -> float:
     return at
 
 
+@case(lambda g: (tame(g, 4),))
+def counter_of_two_nested_loops(x: Vector) -> float:
+    """The inner loop changes the counter for the rest of the body."""
+    total = 0.0
+    for i in range(4):
+        for i in range(3):
+            total += x[i]
+        total += 10.0 * x[i]
+    return total
+
+
 # -- names that are reserved in C ------------------------------------------------------------------------------------
 @case(lambda g: (tame(g), tame(g), tame(g, 3)))
 def keywords(double: float, exp: float, register: Vector) -> float:

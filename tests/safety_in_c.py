@@ -201,7 +201,7 @@ class RandomSequences:
 
 @np.errstate(all="ignore")
 def differences(other: SafetyInC, ticks: int, seed: int) -> tuple[list[str], Counter[str], Counter[str]]:
-    """Texts about ticks at which the layers differ by more than rounding, counts of faults by name, and of events by kind."""
+    """Texts about ticks that differ by more than rounding, counts of faults by name, and of events by kind."""
     safety, rng = other.safety, np.random.default_rng(seed)
     drawn = RandomSequences(safety.robot, rng)
     found, faults, done = list[str](), Counter[str](), 0

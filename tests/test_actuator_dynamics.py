@@ -149,6 +149,17 @@ def test_tiny_backlash_equals_no_backlash_in_both_plants(kind: type[Any], leg: q
     np.testing.assert_allclose(states[1], states[0], atol=2e-3)
 
 
+def test_motors_with_backlash_move_alike_in_both_plants(leg: qd.Robot) -> None:
+    """For a short time, in which the integrators of the plants differ by less than rounding of the gap."""
+    motors, states = Actuators(leg, rotor_inertia=0.02, backlash=0.02, viscous=0.05, coulomb=0.1), []
+    for kind in PLANTS:
+        plant = kind(leg, dt=0.5 * DT, actuators=motors)
+        for _ in range(100):
+            plant.step(2.0 * np.sin(20.0 * plant.time + np.arange(2.0)))
+            states.append(plant.backlash_state[0])
+    np.testing.assert_allclose(states[100:], states[:100], atol=2e-7)
+
+
 def test_invalid_motors_are_rejected(leg: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match=f"backlash.*{leg.actuated[1]} is 0; pass rotor_inertia="):
         Actuators(leg, backlash=[0.0, 0.01])

@@ -287,6 +287,14 @@ def test_external_pose_measurements_remove_drift() -> None:
     R = pin.Quaternion(q[3:7].copy()).toRotationMatrix()
     np.testing.assert_allclose(R, pin.rpy.rpyToMatrix(0.0, 0.0, 0.03), atol=2e-3)
     assert np.sqrt(np.diag(estimator.covariance)[[2, 6, 7, 8]]).max() < 1e-3
+    # A position is weighted with its own noise alone.
+    moved = []
+    for noise in ({}, {"orientation_noise": 1e-3}, {"position_noise": 1.0}):
+        estimator.reset(robot.q_home)
+        resting(estimator, 10)
+        moved.append(estimator.correct_pose(place, **noise)[0])
+    np.testing.assert_array_equal(moved[0], moved[1])
+    assert np.linalg.norm(moved[2] - moved[0]) > 1e-5
     for wrong in ({"position_noise": 0.0}, {"orientation": np.ones((3, 3))}, {"position": np.full(3, np.nan)}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             estimator.correct_pose(**wrong)

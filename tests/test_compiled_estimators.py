@@ -83,6 +83,15 @@ def test_compiled_friction_estimate_equals_python(robot: Robot, seed: int) -> No
         assert_compiled_equals_python(friction.update_friction, made.parameters, f, x, e, c, *arrays)
         friction.set_foot_loads(f, x, e, c)
         assert_compiled_equals_python(friction.update_slips, made.parameters, f, x.may_lower, x.is_rough)
+        f.bound, f.time_since_slip, p = 0.3 * rng.random(), rng.random(), made.parameters
+        expected = f.bound * math.exp(p.growth_rate * (f.time_since_slip + DT))
+        friction.update_slips(
+            p, f, False, False
+        )  # without slips the bound grows, and follows the forces that feet hold
+        held = float(max(f.slip.held_ratio)) - friction.HOLDING_UNCERTAINTY
+        if friction.SLIP_SAFETY_FACTOR * held > expected:
+            expected += p.holding_alpha * (held - expected)
+        assert f.bound == pytest.approx(expected, rel=1e-12)
     assert_compiled_equals_python(friction.reset_friction_estimate, made.parameters, f)
 
 

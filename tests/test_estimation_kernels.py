@@ -35,7 +35,8 @@ def states(robot: qd.Robot, seed: int, count: int) -> list[tuple[np.ndarray, np.
         q = pin.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.3, robot.nv))
         if robot.root == "free":
             q[:2] += rng.normal(0.0, 20.0, 2)
-        out.append((q, rng.normal(0.0, 2.0, robot.nv), rng.normal(0.0, 5.0, robot.nu)))
+        v = rng.normal(0.0, 2.0, robot.nv) * rng.choice([1.0, 1.0, 2e-4], robot.nv)  # some joints nearly at rest
+        out.append((q, v, rng.normal(0.0, 5.0, robot.nu)))
     return out
 
 

@@ -156,6 +156,21 @@ def test_torques_are_continuous_when_an_object_is_grasped_and_released(robot: qd
     np.testing.assert_allclose(torques[-1], torques[0], atol=1e-6)
 
 
+def test_equations_of_a_grasped_object_are_scaled_by_the_smallest_activation(robot: qd.Robot) -> None:
+    s = qd.Dynamics(robot).update(holding_configuration(robot), np.zeros(robot.nv))
+    center = grasp_center(robot, s)
+    wbc = controller(robot, center, unilateral=False)
+    J, lever = s.jacobian("left_palm"), s.placement("left_palm").rotation @ center
+    for tick in range(90):
+        command = wbc.compute(s, ("left", "right") if tick >= 60 else ("left",))
+        activations = [a for a in wbc.contact_activations.values() if a > 0.0]
+        acceleration = J[:3] @ command.acceleration + np.cross(J[3:] @ command.acceleration, lever)
+        total = sum(force[:3] for force in command.forces.values())
+        weight = MASS * (acceleration - robot.model.gravity.linear)
+        np.testing.assert_allclose(total, -min(activations) * weight, atol=1e-6, err_msg=str(tick))
+    assert len(activations) == 2 and min(activations) < max(activations) == 1.0
+
+
 def test_invalid_held_objects_are_rejected(robot: qd.Robot) -> None:
     level_0 = default_constraints(robot, 1e-3)
 

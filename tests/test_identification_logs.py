@@ -159,6 +159,12 @@ def test_contact_forces_and_base_of_a_free_robot_are_used(tmp_path: Path) -> Non
         samples = samples_from_columns(robot, columns)
         assert set(samples.forces) == set(robot.feet) and samples.force_application == "ground"
         samples.check(robot)
+        exact = samples_from_columns(robot, columns, cutoff=np.inf)  # a force acts from its row to the next one
+        for foot in robot.feet:
+            force = np.column_stack(
+                [next(v for k, v in columns.items() if k.startswith(f"force {foot} {x}")) for x in "xyz"]
+            )
+            np.testing.assert_allclose(exact.forces[foot], 0.5 * (force[2:-2] + force[1:-3]), atol=1e-9)
         momentum_rate = sum(f[:, 2] for f in samples.forces.values()) - robot.mass * 9.81
         assert np.abs(momentum_rate).max() > 10.0, "the robot moves"
         dyn = qd.Dynamics(robot)

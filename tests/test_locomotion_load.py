@@ -78,6 +78,9 @@ def test_payload_estimate_is_bounded_and_reset(robot: Robot) -> None:
         assert load.mass == pytest.approx(
             (MAX_PAYLOAD_FRACTION if share > 0.0 else MIN_PAYLOAD_FRACTION) * p.mass, rel=0.02
         )
+        estimate = load._estimator.estimate  # the clamped payload is at the same place, or as near as is assumed
+        offset = estimate.com * min(1.0, MAX_PAYLOAD_OFFSET * p.length / max(np.linalg.norm(estimate.com), 1e-9))
+        np.testing.assert_allclose(load.first_moment / load.mass, offset, atol=0.02 * p.length)
         assert np.linalg.norm(load.first_moment) <= 1.001 * abs(load.mass) * MAX_PAYLOAD_OFFSET * p.length
         load.reset()
         assert load.mass == 0.0

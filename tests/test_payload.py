@@ -84,7 +84,7 @@ def test_large_payloads_give_no_warning(name: str) -> None:
     with_payload(robot, -0.01 * robot.mass)
 
 
-def test_the_payload_of_an_arm_at_rest_is_estimated() -> None:
+def test_the_payload_of_an_arm_at_rest_is_estimated_with_an_uncertainty_that_does_not_depend_on_the_period() -> None:
     robot = qd.load("ur5")
     real, dyn = with_payload(robot, 3.0, PLACE, link="tool0"), qd.Dynamics(robot)
     truth, rng = qd.Dynamics(real), np.random.default_rng(1)
@@ -97,6 +97,13 @@ def test_the_payload_of_an_arm_at_rest_is_estimated() -> None:
     assert found.mass == pytest.approx(3.0, abs=0.01)
     np.testing.assert_allclose(found.com, PLACE, atol=0.003)
     assert estimator.loaded_robot().mass == pytest.approx(real.mass, abs=0.01)
+    stds = []
+    for dt in (0.01, 0.001):
+        estimator = PayloadEstimator(robot, dt=dt, link="tool0")
+        for _ in range(round(0.5 / dt) + 1):
+            found = estimator.update(dyn.update(q, np.zeros(robot.nv)), truth.gravity(q))
+        stds.append(found.standard_deviation)
+    np.testing.assert_allclose(stds[0], stds[1], rtol=0.01)
 
 
 def test_the_payload_of_a_standing_and_trotting_robot_is_estimated() -> None:

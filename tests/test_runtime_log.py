@@ -33,9 +33,11 @@ from quaddyn.runtime import (
     WalkingController,
     load_recording,
 )
+from quaddyn.runtime.faults import Fault
 from quaddyn.runtime.motor_command import MotorCommand
 from quaddyn.runtime.recording import HEAD, record_type
 from quaddyn.runtime.run_log import RunLog
+from quaddyn.runtime.safety_checks import FaultCode
 from quaddyn.simulation import Actuators, Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
 
 DT = 4e-3
@@ -167,6 +169,12 @@ def test_ring_buffer_keeps_only_the_last_seconds(go2: qd.Robot, tmp_path: Path) 
     # A tick interrupted by a crash is ignored.
     recording._records["number"][10] = 0
     assert len(load_recording(recording.path)) == 49
+    # The reason of the first fault and that of a later one, both with the same status.
+    faults = [None, *(Fault.from_code(code, 0, 0.0, 0.0, go2) for code in (FaultCode.LINK_LOSS, FaultCode.POWER_LIMIT))]
+    for number, fault in enumerate(faults, start=170):
+        recording.record(replace(tick(number), fault=fault))
+    reasons = load_recording(recording.path).text_columns()["fault"]
+    assert reasons[-3:] == ["" if fault is None else str(fault) for fault in faults]
     recording.close()
     with pytest.raises(qd.ArgumentError, match="controller: required"):
         load_recording(tmp_path / "ring").replay()
@@ -390,7 +398,11 @@ def test_log_commands_show_replay_and_convert_recordings(run: Path, tmp_path: Pa
 
 
 def test_motor_delay_is_fitted_from_a_recording(go2: qd.Robot, run: Path, tmp_path: Path) -> None:
-    found = load_recording(run).fit_actuators()
+    log = load_recording(run)
+    found = log.fit_actuators()
+    log.records["torque"][len(log) // 2, 3] = np.nan
+    with pytest.raises(qd.ArgumentError, match="no measured torques"):
+        log.fit_actuators()
     legs = [i for i, name in enumerate(go2.actuated) if "hip" not in name]
     # A torque is measured with the reading after the command, one period later.
     np.testing.assert_allclose(found.delay[legs], DT, rtol=0.1)

@@ -68,8 +68,8 @@ def test_gamepad_moves_the_robot_only_while_the_hold_button_is_pressed() -> None
     operator.poll(0.0)
     pad.down = {"run"}
     assert operator.poll(0.1).target_stage is Stage.DAMP  # without the hold button
-    pad.down = set()
-    operator.poll(0.2)
+    pad.down = {"hold"}
+    assert operator.poll(0.2).target_stage is Stage.DAMP  # not later either
     pad.down, pad.ways = {"run", "hold"}, {"forward": -1.0, "left": 0.5, "turn": 0.05}
     request = operator.poll(0.3)
     assert request.target_stage is Stage.RUN and request.velocity == pytest.approx((0.6, -0.15, 0.0))
