@@ -25,7 +25,7 @@ from quaddyn.estimation import (
 from quaddyn.estimation.slip_detector import SLIP_END_PROBABILITY, SLIP_ONSET_PROBABILITY
 
 DT = 2e-3
-ROBOTS = [("go2", "free"), ("anymal_c", "free"), ("solo12", "planar"), ("z1", "fixed"), ("go1", "free")]
+ROBOTS = [("go1", "free"), ("anymal_c", "free"), ("solo12", "planar"), ("z1", "fixed"), ("go2", "free")]
 
 
 def states(robot: qd.Robot, seed: int, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
