@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import html
 import math
 import sqlite3
 import warnings
@@ -33,13 +32,9 @@ from quaddyn.campaigns import (
     trial_runner,
 )
 from quaddyn.campaigns.datasheet import (
-    Bound,
     DataSheet,
     FailedCase,
     Point,
-    RobotBounds,
-    RobotFacts,
-    Sheet,
     _describe_failure,
     _summarize_runs,
     facts,
@@ -53,7 +48,6 @@ from quaddyn.campaigns.executors import (
     _warn_if_exposed,
     count_worker_deaths,
 )
-from quaddyn.campaigns.sheet_page import NOTES, STYLE, page
 from quaddyn.campaigns.store import StoredCase
 from quaddyn.campaigns.store_export import _column_types, _common_type, _convert
 from quaddyn.campaigns.threshold_search import Threshold, search
@@ -112,23 +106,6 @@ def test_drawn_cases_are_unchanged() -> None:
         found = list(campaign.cases())
         lines += [f"{campaign.name}, {len(found)} of {campaign.count()}", *map(non_default_fields, found)]
     check_expected_file("cases", "\n".join(lines))
-
-
-def test_bounds_of_a_data_sheet_are_unchanged() -> None:
-    lines = []
-    for cell in make_bound_specs("go2", plant="embedded", dt=2e-3, seed=0, directions=3):
-        lines.append(f"{cell.name}: {cell.title} [{cell.unit}], {cell.harder} is harder")
-        lines.append(rounded(", ".join(map(repr, cell.values)), 5))
-        lines += [
-            non_default_fields(cell.trial(level, number)) for level, number in ((0, 0), (len(cell.values) - 1, 3))
-        ]
-    for gait, levels in make_speed_trials("go2", plant="mujoco", dt=2e-3, seed=1).items():
-        lines += [
-            f"{gait}: {[len(trials) for trials in levels]}",
-            non_default_fields(levels[0][0]),
-            non_default_fields(levels[-1][2]),
-        ]
-    check_expected_file("cells", "\n".join(lines))
 
 
 def test_bound_names_select_bounds_and_curves() -> None:
@@ -450,76 +427,6 @@ def test_requests_of_searches_are_unchanged() -> None:
 
 
 # -- the page ------------------------------------------------------------------------------------------------------
-def example_bounds(name: str, factor: float) -> RobotBounds:
-    known = RobotFacts(source=name, name="<dog>", mass=15.0 * factor, degrees=18, length=0.4, height=0.3,
-                       speed=2.0 * factor,
-                  reach={"FL": (0.1, 0.41234), "FR": (0.1, 0.4)},
-                  joints=(("hip<1>", -1.0, 1.23456, 30.0, 23.7),
-                          ("wheel", -math.inf, math.inf, math.inf, 5.0)))  # fmt: skip
-
-    def bound(
-        name: str, values: tuple[float, ...], level: int | None, title: str = "", failed: int = 0, **more: Any
-    ) -> Bound:
-        given: dict[str, Any] = {
-            "level": level, "successes": 59, "trials": 59, "probability": 0.95, "confidence": 0.95, "top": False,
-            "counts": {k: (12 - 3 * k, 12) for k in range(len(values))}, "upper": 1.0, "exceptions": (),
-            "inversions": 0,
-        }  # fmt: skip
-        cases = tuple(
-            FailedCase(k + 1, values[-1], "fell <over>" if k else "slow", None if k % 2 else 1.256, f"seed = {k}")
-            for k in range(failed)
-        )
-        harder = "larger" if values[-1] > values[0] else "smaller"
-        return Bound(name, title or f"the {name}", "m/s", harder, values, Threshold(**given | more), cases)
-
-    bounds = (
-        bound("push 0", (0.0, 0.5, 1.0), 1, "largest push", failed=42),
-        bound("push 120", (0.0, 0.5, 1.0), None, "largest push", upper=0.2),
-        bound("push 240", (0.0, 0.5, 1.0), 2, "largest push", top=True, successes=90, trials=92),
-        bound("friction", (0.6, 0.4, 0.2), 2, top=True, inversions=1),
-        bound("slope", (0.0, 0.1), 1, inversions=2, failed=1),
-        bound("step", (0.0, 0.1), None, successes=3, trials=7),
-        bound("payload", (0.0, 0.1, 0.2, 0.3), 2, exceptions=(0, 1)),
-        bound("delay", (0.0, 0.01), 1),
-        bound("strength", (1.0, 0.5), 1),
-        bound("speed trot", (0.1, 0.9), 1),
-        bound("speed walk", (0.1, 0.5), None),
-    )
-    good = Point(0.3, 3, 3, 0.29, 0.0456, 0.51, 40.0, 80.0, 0.456, 7.89)
-    trot = (Point(0.1, 3, 3, 0.1, 0.02, 0.8, 30.0, 60.0, 0.3, 5.0), good, Point(0.6, 0, 3, *[None] * 7))
-    none = (Point(0.1, 0, 3, *[None] * 7),)
-    return RobotBounds(
-        known, bounds[: 11 if factor == 1.0 else 5], {"trot": trot, "walk": none} if factor == 1.0 else {"trot": trot}
-    )
-
-
-def sheet(*robots: RobotBounds, **changes: Any) -> Sheet:
-    campaign = DataSheet(robot=tuple(m.facts.source for m in robots), plant="mujoco", seed=7)
-    versions = {"quaddyn": "0.1", "Python": "3.12"}
-    given: dict[str, Any] = {
-        "trials": 12345,
-        "seconds": 6789.6,
-        "store": "my<1>.db",
-        "processors": ("znver3", "skylake"),
-    }
-    return Sheet(campaign=campaign, robots=robots, versions=versions, **given | changes)
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_data_sheet_page_is_unchanged(count: int) -> None:
-    text = page(sheet(*(example_bounds(("go2", "dog.urdf")[i], 1.0 + i) for i in range(count))))
-    assert STYLE in text
-    for name, note in NOTES:
-        assert f"<dt>{html.escape(name)}</dt><dd>{html.escape(note)}</dd>" in text
-    body = text.replace(STYLE, "").partition("<dl>")[0] + text.partition("</dl>")[2]
-    check_expected_file(f"page_{count}", body.replace("><", ">\n<"))
-
-
-def test_page_without_store_states_that_and_omits_gaits_and_pushes() -> None:
-    bare = dataclasses.replace(example_bounds("go2", 1.0), gaits={}, bounds=example_bounds("go2", 1.0).bounds[3:5])
-    text = page(sheet(bare, store=None, processors=()))
-    assert "The cases were not stored; with <code>--store FILE</code>" in text and "processors: this machine" in text
-    assert "<h2>Gaits" not in text and "<figure>" not in text and "quaddyn replay" not in text
 
 
 def row(case: Trial, result: Any, number: int = 1) -> StoredCase:
