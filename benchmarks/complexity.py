@@ -31,13 +31,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from quaddyn.reference.aba import aba
+from quaddyn.reference.algorithms import aba, crba, forward_dynamics, rnea
 from quaddyn.reference.kinematics import place_bodies
-from quaddyn.reference.lie_group import forward_dynamics
-from quaddyn.reference.mass import crba
 from quaddyn.reference.model import Model, build_model
 from quaddyn.reference.reader import Description, JointDescription, LinkDescription
-from quaddyn.reference.rnea import rnea
 
 #: Length [m], mass [kg] and radius [m] of a link, as in source D.
 LENGTH, MASS, RADIUS = 0.1, 1.0, 0.005

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import quaddyn as qd
 from quaddyn.contact import Contact
-from quaddyn.contact.contact_kinematics import (
+from quaddyn.contact.contact_set import (
     compute_contact_drift,
     compute_contact_jacobian,
     grasp_map,

@@ -8,7 +8,7 @@ import numpy as np
 
 from quaddyn.errors import ArgumentError
 from quaddyn.reference.algebra import Ad, Array, ad, inverse
-from quaddyn.reference.derivatives import derivative_along, derivatives_by_configuration
+from quaddyn.reference.algorithms import Wrenches, crba, derivative_along, derivatives_by_configuration, rnea
 from quaddyn.reference.kinematics import (
     BodyPlacements,
     body_jacobian_rates,
@@ -16,9 +16,7 @@ from quaddyn.reference.kinematics import (
     place_bodies,
     twists,
 )
-from quaddyn.reference.mass import crba
 from quaddyn.reference.model import Model
-from quaddyn.reference.rnea import Wrenches, rnea
 
 
 def closed_form_inverse_dynamics(at: BodyPlacements, v: Array, a: Array, *, wrenches: Wrenches | None = None) -> Array:

@@ -29,7 +29,7 @@ from test_mimic import machine
 
 import quaddyn as qd
 from quaddyn.compiler.machine import generate_ptx
-from quaddyn.cuda import CudaArray, CudaError, dlpack, driver, to_device
+from quaddyn.cuda import CudaArray, CudaError, arrays, driver, to_device
 from quaddyn.errors import ArgumentError, ArgumentTypeError
 from quaddyn.kernels.gradients import DifferentiableOperation
 from quaddyn.kernels.operations import OPERATIONS, KernelOptions, trace_operation
@@ -157,7 +157,7 @@ class Part:
     """First entries of the last axis of a `CudaArray`, with the array interface of version 2."""
 
     def __init__(self, base: CudaArray, shape: tuple[int, ...], *, read_only: bool = False) -> None:
-        self.base, strides = base, dlpack.contiguous_strides(base.shape, base.dtype.itemsize)
+        self.base, strides = base, arrays.contiguous_strides(base.shape, base.dtype.itemsize)
         self.__cuda_array_interface__ = {
             "shape": shape,
             "typestr": base.dtype.str,
@@ -240,13 +240,13 @@ def test_memory_and_modules_are_freed(library: Any) -> None:
     before = get(library, "allocations"), get(library, "modules")
     fast = qd.compile(robot, "crba", device="cuda")
     result = fast.crba(to_device(states(robot, 5)["q"]))
-    tensors = set(dlpack._exported)
+    tensors = set(arrays._exported)
     result.__dlpack__(stream=-1)
     del result, fast
     gc.collect()
     assert get(library, "allocations") == before[0] + 1  # the tensor holds the result
-    (tensor,) = set(dlpack._exported) - tensors
-    dlpack._release(tensor)  # as a library does
+    (tensor,) = set(arrays._exported) - tensors
+    arrays._release(tensor)  # as a library does
     gc.collect()
     assert (get(library, "allocations"), get(library, "modules")) == before
 
@@ -273,7 +273,7 @@ def test_arrays_are_exchanged_by_dlpack(library: Any) -> None:
     result = fast.rnea(*arguments, stream=9)
     assert np.array_equal(result.to_numpy(), qd.compile(robot).rnea(*[given[key] for key in "qva"]))
     assert [x.streams for x in arguments] == [[9]] * 3
-    view = dlpack.read_capsule("x", result.__dlpack__(stream=4))
+    view = arrays.read_capsule("x", result.__dlpack__(stream=4))
     assert view == (result.address, (6, robot.nv), (8 * robot.nv, 8), "<f8", 0)
     assert (get(library, "recorded"), get(library, "wait_stream")) == (9, 4)
 
@@ -292,7 +292,7 @@ def test_arguments_are_checked() -> None:
             raise AssertionError("not to be called")
 
         def __dlpack_device__(self) -> tuple[int, int]:
-            return dlpack.CPU, 0
+            return arrays.CPU, 0
 
     class NeedsGradient:
         @property

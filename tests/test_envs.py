@@ -14,7 +14,7 @@ import pytest
 import quaddyn as qd
 import quaddyn.envs
 from quaddyn.envs import VelocityTask, register_environments
-from quaddyn.envs.gymnasium_base import MissingGymnasium
+from quaddyn.envs.registration import MissingGymnasium
 from quaddyn.errors import ArgumentError, ArgumentTypeError
 
 NAME = "quaddyn/QuadrupedVelocity-v0"

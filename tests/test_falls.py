@@ -41,8 +41,7 @@ from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.righting import RightingController, classify_lying_side
 from quaddyn.locomotion.torque_limiter import TorqueLimiter
 from quaddyn.planning import plan_righting
-from quaddyn.planning.leg_poses import LegPoseParameters
-from quaddyn.planning.righting_search import VARIATIONS, RightingSearch, SearchResult
+from quaddyn.planning.righting_search import VARIATIONS, LegPoseParameters, RightingSearch, SearchResult
 from quaddyn.robot.joint_positions import JointPositions
 from quaddyn.simulation import Plant, Simulation
 

@@ -10,7 +10,7 @@ import numpy_hierarchy as oracle
 import pytest
 
 from quaddyn.compiler import interpret
-from quaddyn.hierarchy import HierarchySolver, Level, least_violation, level_completion, solve, working_set_changes
+from quaddyn.hierarchy import HierarchySolver, Level, least_violation, level_solver, solve, working_set_changes
 
 
 def solve_with_both(levels: list[Level]) -> list[np.ndarray]:
@@ -140,13 +140,13 @@ def test_nearly_dependent_limits_with_large_multipliers_are_solved() -> None:
 
 def test_multiplier_of_wrong_sign_is_detected_next_to_large_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Signs are checked only if the rounding error of the gradient exceeds 1e-9, as in most of these problems."""
-    compute_kkt_residual, found, first = level_completion.compute_kkt_residual, [], []
+    compute_kkt_residual, found, first = level_solver.compute_kkt_residual, [], []
 
     def kept(*given: Any) -> float:
         found.append(compute_kkt_residual(*given))
         return float(found[-1])
 
-    monkeypatch.setattr(level_completion, "compute_kkt_residual", kept)
+    monkeypatch.setattr(level_solver, "compute_kkt_residual", kept)
     monkeypatch.setattr(working_set_changes, "find_wrong_multiplier", lambda *_: -1)  # the third limit stays active
     monkeypatch.setattr(
         working_set_changes, "find_small_wrong_multiplier", lambda s, work, decided, size: (-1, decided)

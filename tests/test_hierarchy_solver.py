@@ -8,7 +8,7 @@ import pytest
 
 from quaddyn.errors import ArgumentError
 from quaddyn.hierarchy import Level, solve, solve_prioritized
-from quaddyn.hierarchy.level_completion import is_implied_limit
+from quaddyn.hierarchy.level_solver import is_implied_limit
 
 
 def certificate_error(levels, solution):

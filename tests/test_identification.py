@@ -48,7 +48,7 @@ from quaddyn.identification.inertia import (
 from quaddyn.identification.samples import MeasuredForces
 from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.reference import Reference
-from quaddyn.reference.regressor import INERTIAL_PARAMETERS, unit_inertia
+from quaddyn.reference.algorithms import INERTIAL_PARAMETERS, unit_inertia
 
 Array = np.ndarray
 runner = CliRunner()

@@ -21,7 +21,7 @@ from quaddyn.robot.legs import find_wheels
 from quaddyn.robot.plausibility import find_unit_errors
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.urdf import MeshFinder, parse
-from quaddyn.urdf.foreign import FOREIGN_ATTRIBUTES, FOREIGN_ELEMENTS
+from quaddyn.urdf.values import FOREIGN_ATTRIBUTES, FOREIGN_ELEMENTS
 
 # -- meshes -------------------------------------------------------------------------------------------------------
 

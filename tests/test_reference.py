@@ -26,13 +26,19 @@ from reference_models import COORDINATES, MODELS, reference, state, tree
 
 import quaddyn.reference as reference_room
 from quaddyn.errors import ArgumentError, UnknownNameError
-from quaddyn.reference import Reference, configuration, coriolis, mass, rnea
-from quaddyn.reference.aba import aba, forward_by_mass
+from quaddyn.reference import Reference, algorithms, kinematics
 from quaddyn.reference.algebra import exp
-from quaddyn.reference.derivatives import derivative_along, derivatives_by_configuration
+from quaddyn.reference.algorithms import (
+    INERTIAL_PARAMETERS,
+    aba,
+    derivative_along,
+    derivatives_by_configuration,
+    forward_by_mass,
+    forward_dynamics,
+    relative_motion,
+    unit_inertia,
+)
 from quaddyn.reference.kinematics import body_jacobian_rates, body_jacobians, place_bodies, twists
-from quaddyn.reference.lie_group import forward_dynamics, relative_motion
-from quaddyn.reference.regressor import INERTIAL_PARAMETERS, unit_inertia
 
 every_model = pytest.mark.parametrize("key", MODELS)
 seeds = settings(max_examples=5, deadline=None)
@@ -58,8 +64,8 @@ def draw_state(key: str, seed: int):  # -> oracle, q, v, a, fext, the pose and t
 @given(seed=st.integers(0, 10**6))
 def test_recursive_newton_euler_equals_the_closed_form_with_weights_as_forces(key: str, seed: int) -> None:
     _, _, v, a, _, at, wrenches = draw_state(key, seed)
-    close(closed_form_inverse_dynamics(at, v, a, wrenches=wrenches), rnea.rnea(at, v, a, wrenches=wrenches))
-    close(closed_form_gravity(at), rnea.nle(at, np.zeros_like(v)))
+    close(closed_form_inverse_dynamics(at, v, a, wrenches=wrenches), algorithms.rnea(at, v, a, wrenches=wrenches))
+    close(closed_form_gravity(at), algorithms.nle(at, np.zeros_like(v)))
 
 
 @every_model
@@ -108,8 +114,8 @@ def test_docstring_example_of_the_worked_torque_holds() -> None:
 @given(seed=st.integers(0, 10**6))
 def test_three_mass_matrix_algorithms_agree(key: str, seed: int) -> None:
     at = draw_state(key, seed)[5]
-    M = mass.crba(at)
-    close(mass.mass_by_jacobians(at), M)
+    M = algorithms.crba(at)
+    close(algorithms.mass_by_jacobians(at), M)
     close(mass_by_rnea(at), M)
 
 
@@ -146,7 +152,7 @@ def test_mass_inverse_columns_are_accelerations_by_unit_torques() -> None:
 # -- Coriolis ---------------------------------------------------------------------------------------------------------
 def all_coriolis(key: str, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
     oracle, q, v, _, _, at, _ = draw_state(key, seed)
-    found = {"closed form": coriolis.coriolis_closed_form(at, v), "by bodies": coriolis.coriolis_by_bodies(at, v)}
+    found = {"closed form": algorithms.coriolis_closed_form(at, v), "by bodies": algorithms.coriolis_by_bodies(at, v)}
     if key in COORDINATES:
         found["Christoffel"] = coriolis_christoffel(oracle.model, q, v)
     return found, v, mass_rate(oracle.model, q, v)
@@ -191,11 +197,11 @@ def test_closed_form_without_its_middle_term_is_not_skew_though_its_product_is_t
     """The term that vanishes as a vector does not vanish as a matrix."""
     oracle, q, v, _, _, at, _ = draw_state("revolute fixed", 5)
     V, J = twists(at, v), body_jacobians(at)
-    without = coriolis.coriolis_closed_form(at, v) - sum(
-        J_i.T @ b.G @ coriolis.ad(V_i) @ J_i for b, V_i, J_i in zip(oracle.model.bodies, V, J, strict=True)
+    without = algorithms.coriolis_closed_form(at, v) - sum(
+        J_i.T @ b.G @ algorithms.ad(V_i) @ J_i for b, V_i, J_i in zip(oracle.model.bodies, V, J, strict=True)
     )
     Mdot = mass_rate(oracle.model, q, v)
-    close(without @ v, coriolis.coriolis_closed_form(at, v) @ v, 1e-11)
+    close(without @ v, algorithms.coriolis_closed_form(at, v) @ v, 1e-11)
     assert np.abs(without + without.T - Mdot).max() > 0.1 * np.abs(Mdot).max()
 
 
@@ -270,9 +276,7 @@ def test_random_configurations_stay_within_the_limits_and_exceed_them_on_request
     outside = [oracle.random_configuration(rng, beyond=0.5) for _ in range(20)]
     assert all(b.lower <= q[b.q][0] <= b.upper for q in inside for b in bounded)
     assert any(not b.lower <= q[b.q][0] <= b.upper for q in outside for b in bounded)
-    assert (
-        configuration.neutral(oracle.model) == oracle.integrate(configuration.neutral(oracle.model), v0(oracle))
-    ).all()
+    assert (kinematics.neutral(oracle.model) == oracle.integrate(kinematics.neutral(oracle.model), v0(oracle))).all()
 
 
 def v0(oracle: Reference) -> np.ndarray:
@@ -362,7 +366,7 @@ def test_regressor_columns_are_the_inverse_dynamics_of_unit_parameters() -> None
                 for j, b in enumerate(oracle.model.bodies)
             )
             single = replace(oracle.model, bodies=bodies, armature=np.zeros(oracle.nv))
-            close(H[:, 13 * k + column], rnea.rnea(place_bodies(single, q), v, a))
+            close(H[:, 13 * k + column], algorithms.rnea(place_bodies(single, q), v, a))
 
 
 @pytest.mark.parametrize("key", ["revolute free", "everything fixed"])
@@ -395,7 +399,7 @@ def test_body_twists_and_parent_twists_give_the_same_motion_unless_mixed() -> No
     """Source D's two sets of twists: ``g(0) exp(xi q) = exp(Ad(g(0)) xi q) g(0)``, which is not ``exp(xi q) g(0)``."""
     oracle, q, *_ = draw_state("sliding fixed", 17)
     for body in oracle.model.bodies:
-        moved = body.T @ configuration.joint_motion(body, q[body.q])
+        moved = body.T @ kinematics.joint_motion(body, q[body.q])
         close(relative_motion(body, q[body.q]), moved)
         angle = np.arctan2(*q[body.q][::-1]) if body.kind == "continuous" else q[body.q][0]
         close(body.T @ exp(body.S[:, 0] * angle), moved)

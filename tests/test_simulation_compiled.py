@@ -18,7 +18,7 @@ from quaddyn import Simulation
 from quaddyn.compiler import Entry, interpret
 from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.contact.solvers import frictional_core as solver
-from quaddyn.dynamics import joint_motions, joint_placements, kinematic_tree
+from quaddyn.dynamics import joint_placements, kinematic_tree
 from quaddyn.locomotion import com_preview, gait, ground_plane, path_reference
 from quaddyn.locomotion.gait import GAITS, GaitScheduler
 from quaddyn.locomotion.vertical_force import compute_force_profile
@@ -274,7 +274,7 @@ def test_rigid_body_terms_equal_pinocchio(root: str) -> None:
         joint_placements.place_joints(tree, q, found.joints)
         terms.compute_inertia(tree, found)
         terms.compute_bias(tree, v, found)
-        joint_motions.integrate_configuration(tree, q, v, scale, moved)
+        joint_placements.integrate_configuration(tree, q, v, scale, moved)
         h, M = pin.nonLinearEffects(model, data, q, v), pin.crba(model, data, q, pin.Convention.WORLD)
         pin.computeJointJacobians(model, data, q)
         at_origin = data.J[:3].T + np.cross(data.J[3:].T, found.joints.origin)

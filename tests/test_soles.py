@@ -12,9 +12,8 @@ from robots_with_soles import BOX, biped
 
 import quaddyn as qd
 from quaddyn.contact import Contact, ContactSet, flat_foot_stance, friction_pyramid
-from quaddyn.contact.soles import _largest_rectangle, simplify_outline
+from quaddyn.contact.contact import _largest_rectangle, compute_wrench_cone, simplify_outline
 from quaddyn.contact.support import support_polygon
-from quaddyn.contact.wrench_cones import compute_wrench_cone
 from quaddyn.wbc import FrameOrientationTask, replay
 
 SPHERES = "".join(

@@ -20,16 +20,15 @@ from urdf_editing import Urdf
 
 import quaddyn as qd
 from quaddyn.dynamics import Dynamics
-from quaddyn.reference import Reference, aba, coriolis, derivatives, frames, kinematics, lie_group, momentum, rnea
+from quaddyn.reference import Reference, algorithms, kinematics
+from quaddyn.reference import algorithms as parameters
 from quaddyn.reference import reference as boundary
-from quaddyn.reference import regressor as parameters
 from quaddyn.robot.catalogue import CATALOGUE, example_robot_folder, find_entry, own_robot_folder
 from quaddyn.verification import VerificationReport, cross_check
-from quaddyn.verification.algorithms import ILL_CONDITIONED, Sample, compare
+from quaddyn.verification.algorithms import ILL_CONDITIONED, Sample, compare, compare_with_mujoco
 from quaddyn.verification.bodies import _format_value
 from quaddyn.verification.check import read_reference
 from quaddyn.verification.report import MAX_PRINTED_DEVIATIONS
-from quaddyn.verification.third_opinion import compare_with_mujoco
 
 #: Files that validation rejects: impossible inertias, a file without links, and mimics of joints that do not exist.
 REFUSED = {"alex_psyonic_hands", "human", "icub", "romeo", "romeo_laas_small", "romeo_small", "ur3"}
@@ -348,39 +347,44 @@ def one_percent(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray
     return lambda *args, **options: 1.01 * function(*args, **options)
 
 
-TRUE_MOTION, TRUE_WRENCH = kinematics.joint_motion, frames.wrench
+TRUE_MOTION, TRUE_WRENCH = kinematics.joint_motion, algorithms.wrench
 REFERENCE_MUTANTS = {
-    "no Coriolis force in the wrench": (rnea, "ad", nothing, {"rnea", "nle"}),
+    "no Coriolis force in the wrench": (algorithms, "ad", nothing, {"rnea", "nle"}),
     "no Coriolis acceleration": (kinematics, "ad", nothing, {"rnea", "nle", "frame_drift"}),
-    "no bias in articulated bodies": (aba, "ad", nothing, {"aba"}),
-    "no eta in the Lie group's recursion": (lie_group, "ad", nothing, {"aba (Lie group)"}),
-    "no dual term in C": (coriolis, "dual_of_momentum", nothing, {"coriolis"}),
-    "no cross products in C": (coriolis, "ad", nothing, {"coriolis"}),
-    "no drift": (frames, "accelerations", still, {"frame_drift", "update (State)"}),
-    "no drift of the center of mass": (momentum, "accelerations", still, {"update (State)"}),
+    "no bias in articulated bodies": (algorithms, "ad", nothing, {"aba"}),
+    "no eta in the Lie group's recursion": (algorithms, "ad", nothing, {"aba (Lie group)"}),
+    "no dual term in C": (algorithms, "dual_of_momentum", nothing, {"coriolis"}),
+    "no cross products in C": (algorithms, "ad", nothing, {"coriolis"}),
+    "no drift": (algorithms, "accelerations", still, {"frame_drift", "update (State)"}),
+    "no drift of the center of mass": (algorithms, "accelerations", still, {"update (State)"}),
     "no acceleration in the regressor": (parameters, "accelerations", still, {"regressor"}),
     "joints turn backwards": (kinematics, "joint_motion", backwards, {"rnea", "crba", "frame_placement"}),
-    "linear and angular swapped": (frames, "swap", lambda: np.eye(6), {"frame_jacobian", "frame_velocity"}),
-    "forces lose their torque": (frames, "wrench", without_torque, {"rnea"}),
-    "the derivative stands still": (derivatives, "integrate", lambda model, q, v: q, {"rnea_derivatives"}),
+    "linear and angular swapped": (algorithms, "swap", lambda: np.eye(6), {"frame_jacobian", "frame_velocity"}),
+    "forces lose their torque": (algorithms, "wrench", without_torque, {"rnea"}),
+    "the derivative stands still": (algorithms, "integrate", lambda model, q, v: q, {"rnea_derivatives"}),
     "gravity of the other sign": (
         boundary.JointQuantities,
         "gravity",
         lambda self, q: -self.nle(q, np.zeros(self.nv)),
         {"gravity"},
     ),
-    "an upper triangle alone": (boundary, "crba", lambda at: np.triu(aba.crba(at)), {"crba", "mass_inverse"}),
-    "a light kinetic energy": (momentum, "kinetic_energy", one_percent(momentum.kinetic_energy), {"energy"}),
-    "a wrong potential": (momentum, "potential_energy", one_percent(momentum.potential_energy), {"energy"}),
-    "a wrong center of mass": (momentum, "center_of_mass", one_percent(momentum.center_of_mass), {"center_of_mass"}),
+    "an upper triangle alone": (boundary, "crba", lambda at: np.triu(algorithms.crba(at)), {"crba", "mass_inverse"}),
+    "a light kinetic energy": (algorithms, "kinetic_energy", one_percent(algorithms.kinetic_energy), {"energy"}),
+    "a wrong potential": (algorithms, "potential_energy", one_percent(algorithms.potential_energy), {"energy"}),
+    "a wrong center of mass": (
+        algorithms,
+        "center_of_mass",
+        one_percent(algorithms.center_of_mass),
+        {"center_of_mass"},
+    ),
     "momentum about another point": (
-        momentum,
+        algorithms,
         "rigid_motion",
         lambda R, p: TRUE_POSE(R, p + 0.01),
         {"centroidal_momentum", "com_jacobian"},
     ),
 }
-TRUE_POSE = momentum.rigid_motion
+TRUE_POSE = algorithms.rigid_motion
 
 
 @pytest.mark.parametrize("mutant", REFERENCE_MUTANTS)

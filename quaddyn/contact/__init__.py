@@ -2,12 +2,9 @@
 
 from ..deprecation import renamed_modules, renamed_names
 from .compliant_plane import CompliantPlane, foot_forces
-from .contact import Contact, contact_axes
+from .contact import Contact, cone_margin, contact_axes, flat_foot_stance, friction_pyramid, pyramid_friction_ratio
 from .contact_events import ContactEvent, ContactEvents
-from .contact_kinematics import contact_jacobian
-from .contact_set import ContactSet
-from .flat_foot import flat_foot_stance
-from .friction_cones import cone_margin, friction_pyramid, pyramid_friction_ratio
+from .contact_set import ContactSet, contact_jacobian
 from .inverse_dynamics import InverseDynamics, inverse_dynamics
 from .solvers.problem import NOMINAL_FRICTION
 from .support import support_margin, support_polygon
@@ -32,7 +29,7 @@ __all__ = [
     "support_polygon",
 ]
 
-renamed_modules(__name__, {"foot_point": "contact_kinematics", "force_distribution": "inverse_dynamics"})
+renamed_modules(__name__, {"foot_point": "contact_set", "force_distribution": "inverse_dynamics"})
 __getattr__ = renamed_names(
     __name__,
     {

@@ -6,9 +6,7 @@ from ..deprecation import renamed_names
 from ..extras import lazy_names
 from .arguments import UNIT_NORM_TOLERANCE
 from .dynamics import Dynamics
-from .frames import ReferenceFrame
-from .results import AbaDerivatives, Energy, RneaDerivatives
-from .state import State
+from .state import AbaDerivatives, Energy, ReferenceFrame, RneaDerivatives, State
 
 if TYPE_CHECKING:
     from .compiled import compile

@@ -15,13 +15,16 @@ from ..robot.arguments import FLOAT, Numbers, check_wrench, spatial_vector
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose
-from . import frames
-from .arguments import MAX_CONFIGURATION_NORM, MAX_KINETIC_ENERGY, MAX_UNCHECKED_SPEED, UNIT_NORM_TOLERANCE
-from .boundary import ArgumentChecker
-from .frames import ReferenceFrame
+from . import state
+from .arguments import (
+    MAX_CONFIGURATION_NORM,
+    MAX_KINETIC_ENERGY,
+    MAX_UNCHECKED_SPEED,
+    UNIT_NORM_TOLERANCE,
+    ArgumentChecker,
+)
 from .regressor import RegressorColumns
-from .results import AbaDerivatives, Energy, RneaDerivatives
-from .state import CoupledStateMemory, State, StateMemory
+from .state import AbaDerivatives, CoupledStateMemory, Energy, ReferenceFrame, RneaDerivatives, State, StateMemory
 
 #: Number of leading entries of q that are the position of the base, not its orientation, by kind of root.
 POSITION_SIZES = {"free": 3, "planar": 2}
@@ -355,13 +358,13 @@ class Dynamics(StrictAttributes):
         Args:
             q: (nq,) configuration.
             name: any of ``robot.frame_names``.
-            reference: coordinates of the velocity, see `quaddyn.dynamics.frames`.
+            reference: coordinates of the velocity, see `quaddyn.dynamics.state`.
 
         Raises:
             UnknownNameError: no such frame.
             ArgumentError: no such reference.
         """
-        frame, axes = self._robot.frame_id(name), frames.resolve_reference(reference)
+        frame, axes = self._robot.frame_id(name), state.resolve_reference(reference)
         (q,) = self._boundary.check(q=q)
         J = self._algorithms.computeFrameJacobian(self._model, self._scratch, q, frame, axes)
         return self._boundary.finite("frame_jacobian", J.reshape(6, -1), q=q)
@@ -375,7 +378,7 @@ class Dynamics(StrictAttributes):
             q: (nq,) configuration.
             v: (nv,) velocity [rad/s, m/s].
             name: any of ``robot.frame_names``.
-            reference: coordinates of the velocity, see `quaddyn.dynamics.frames`.
+            reference: coordinates of the velocity, see `quaddyn.dynamics.state`.
 
         Raises:
             UnknownNameError: no such frame.
@@ -385,7 +388,7 @@ class Dynamics(StrictAttributes):
         q, v = self._boundary.check(q=q, v=v)
         self._algorithms.forwardKinematics(self._model, self._scratch, q, v)
         return self._boundary.finite(
-            "frame_velocity", frames.velocity(self._model, self._scratch, frame, reference), q=q, v=v
+            "frame_velocity", state.velocity(self._model, self._scratch, frame, reference), q=q, v=v
         )
 
     def frame_drift(
@@ -394,7 +397,7 @@ class Dynamics(StrictAttributes):
         """Returns the drift (6,), the velocity's derivative at a = 0: ``d/dt frame_velocity = J a + frame_drift``.
 
         The drift is ``dJ/dt v`` in every reference: the classical acceleration of the frame's origin at ``a = 0`` in
-        "local_world_aligned", the spatial one in "local" and "world" (see `quaddyn.dynamics.frames`).
+        "local_world_aligned", the spatial one in "local" and "world" (see `quaddyn.dynamics.state`).
 
         Args:
             q: (nq,) configuration.
@@ -409,9 +412,7 @@ class Dynamics(StrictAttributes):
         frame = self._robot.frame_id(name)
         q, v = self._boundary.check(q=q, v=v)
         self._algorithms.forwardKinematics(self._model, self._scratch, q, v, self._zero)
-        return self._boundary.finite(
-            "frame_drift", frames.drift(self._model, self._scratch, frame, reference), q=q, v=v
-        )
+        return self._boundary.finite("frame_drift", state.drift(self._model, self._scratch, frame, reference), q=q, v=v)
 
     # -- the whole robot -------------------------------------------------------------------------------------
     def center_of_mass(self, q: Numbers) -> Array:

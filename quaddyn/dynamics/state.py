@@ -1,9 +1,30 @@
-"""`State`: proof that kinematics and dynamics ran at one (q, v), and the place where their results are read."""
+"""`State`: proof that kinematics and dynamics ran at one (q, v), and the place where their results are read.
+
+Velocity, Jacobian and drift of a frame: the same meaning of `reference` for all three.
+
+A frame's velocity is (6,), linear before angular, and `reference` selects its coordinates:
+
+=========================  =============================================================================================
+"local_world_aligned"      velocity of the frame's origin and angular velocity, both along world axes
+"local"                    the same two vectors along the frame's own axes (the body twist)
+"world"                    the spatial twist: velocity of the point that passes through the world's origin, world axes
+=========================  =============================================================================================
+
+For each of them ``velocity = J v`` and ``d/dt velocity = J a + drift``, the derivative being that of the six numbers.
+Hence ``drift = dJ/dt v`` in all three: the *classical* acceleration of the frame's origin at ``a = 0`` in
+"local_world_aligned", and the *spatial* acceleration at ``a = 0`` in "local" and "world" (which differs from the
+classical one by ``omega x v``: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, section 2.11).
+
+Small named results of `Dynamics`.
+
+Kinetic energy with rotors: Pinocchio's counts those of some kinds of joints only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 import numpy as np
 import pinocchio as pin
@@ -11,10 +32,116 @@ import pinocchio as pin
 from ..errors import ArgumentError, StaleStateError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
-from . import frames
-from .frames import ReferenceFrame
-from .kinetic import KineticEnergy
-from .results import Energy
+
+#: A word, or Pinocchio's own constant.
+ReferenceFrame = Literal["local_world_aligned", "local", "world"] | pin.ReferenceFrame
+
+#: Pinocchio's constant for each reference.
+REFERENCES: Final = MappingProxyType(
+    {"local_world_aligned": pin.LOCAL_WORLD_ALIGNED, "local": pin.LOCAL, "world": pin.WORLD}
+)
+
+
+def resolve_reference(reference: object) -> pin.ReferenceFrame:
+    """Pinocchio's constant for `reference`.
+
+    Raises:
+        ArgumentError: no such reference; the three are listed.
+    """
+    try:
+        return REFERENCES[reference]  # type: ignore[index]  # any object may arrive here
+    except (KeyError, TypeError):
+        if isinstance(reference, pin.ReferenceFrame):
+            return reference
+        known = ", ".join(map(repr, REFERENCES))
+        raise ArgumentError(f"reference: expected one of {known}; got {reference!r}") from None
+
+
+def velocity(model: pin.Model, data: pin.Data, frame: int, reference: object) -> Array:
+    """(6,) velocity of `frame`; needs joint placements and velocities in `data`."""
+    out: Array = pin.getFrameVelocity(model, data, frame, resolve_reference(reference)).vector.copy()
+    return out
+
+
+def drift(model: pin.Model, data: pin.Data, frame: int, reference: object) -> Array:
+    """(6,) ``dJ/dt v`` of `frame`; needs joint placements, velocities and accelerations at ``a = 0`` in `data`."""
+    axes = resolve_reference(reference)
+    acceleration = pin.getFrameClassicalAcceleration if axes == pin.LOCAL_WORLD_ALIGNED else pin.getFrameAcceleration
+    out: Array = acceleration(model, data, frame, axes).vector.copy()
+    return out
+
+
+class Energy(NamedTuple):
+    """Mechanical energy of a robot.
+
+    Attributes:
+        kinetic: kinetic energy ``1/2 v^T M v`` [J], that of the rotors (armature) included.
+        potential: potential energy of gravity [J]; zero if all masses are at height 0.
+    """
+
+    kinetic: float
+    potential: float
+
+    @property
+    def total(self) -> float:
+        """Total mechanical energy, ``kinetic + potential`` [J]."""
+        return self.kinetic + self.potential
+
+
+class RneaDerivatives(NamedTuple):
+    """Partial derivatives of ``tau = rnea(q, v, a)``.
+
+    Attributes:
+        dtau_dq: (nv, nv) derivative with respect to q in the tangent space [N m/rad, N/m]: to first order,
+            ``tau(integrate(q, dq)) - tau(q) = dtau_dq @ dq``.
+        dtau_dv: (nv, nv) derivative with respect to velocity [N m s/rad, N s/m].
+        dtau_da: (nv, nv) derivative with respect to acceleration, the inertia matrix M [kg m^2, kg m, kg].
+    """
+
+    dtau_dq: Array
+    dtau_dv: Array
+    dtau_da: Array
+
+
+class AbaDerivatives(NamedTuple):
+    """Partial derivatives of ``a = aba(q, v, tau)``.
+
+    Attributes:
+        da_dq: (nv, nv) derivative with respect to q in the tangent space [1/s^2]: to first order,
+            ``a(integrate(q, dq)) - a(q) = da_dq @ dq``.
+        da_dv: (nv, nv) derivative with respect to velocity [1/s].
+        da_dtau: (nv, nv) derivative with respect to generalized force, ``M^-1`` [1/(kg m^2), 1/(kg m), 1/kg].
+    """
+
+    da_dq: Array
+    da_dv: Array
+    da_dtau: Array
+
+
+class KineticEnergy:
+    """Kinetic energy ``1/2 v^T M v``: that of the bodies by Pinocchio, and that of the rotors by their armature.
+
+    ``pin.computeKineticEnergy`` (4.1) leaves out the rotors of joints whose axis is not x, y or z.
+
+    Args:
+        model: Pinocchio model with the bodies; copied.
+        armature: armature of all joints, or of the independent ones [kg m^2].
+    """
+
+    def __init__(self, model: Any, armature: Array) -> None:
+        self._bodies, self._armature = model.copy(), np.array(armature)
+        self._bodies.armature = np.zeros(model.nv)
+
+    def of(self, data: Any, v: Array) -> float:
+        """Returns the kinetic energy [J] of the bodies in `data`, and of the rotors at joint velocities `v`.
+
+        Args:
+            data: data of the model after forward kinematics with velocities.
+            v: velocities of the joints of `armature`.
+        """
+        bodies: float = pin.computeKineticEnergy(self._bodies, data)
+        return bodies + 0.5 * float((self._armature * v) @ v)
+
 
 # Looked up once: an attribute of the extension module costs as much as a comparison.
 _crba, _nle, _WORLD = pin.crba, pin.nonLinearEffects, pin.Convention.WORLD
@@ -372,7 +499,7 @@ class State:
 
         Args:
             name: any of ``robot.frame_names``.
-            reference: coordinates of the velocity, see `quaddyn.dynamics.frames`.
+            reference: coordinates of the velocity, see `quaddyn.dynamics.state`.
 
         Raises:
             UnknownNameError: no such frame.
@@ -381,24 +508,24 @@ class State:
         """
         live = self._memory_with_dynamics()
         J: Array = live.local_jacobian(
-            live.robot.model, live.data, live.robot.frame_id(name), frames.resolve_reference(reference)
+            live.robot.model, live.data, live.robot.frame_id(name), resolve_reference(reference)
         )
         return _read_only(J.reshape(6, -1))  # the bindings hand a matrix of one column over as a vector
 
     def velocity(self, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
         """(6,) velocity of a frame, linear [m/s] before angular [rad/s]; arguments and errors of `jacobian`."""
         live = self._memory_with_dynamics()
-        return _read_only(frames.velocity(live.robot.model, live.data, live.robot.frame_id(name), reference))
+        return _read_only(velocity(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
     def drift(self, name: str, *, reference: ReferenceFrame = "local_world_aligned") -> Array:
         """Returns the drift (6,), the velocity's derivative at a = 0: ``d/dt velocity = jacobian @ a + drift``.
 
         The drift is ``d/dt jacobian @ v`` in every reference: the classical acceleration of the frame's origin at
         ``a = 0`` in "local_world_aligned", the spatial one in "local" and "world" (see
-        `quaddyn.dynamics.frames`).  Arguments and errors are those of `jacobian`.
+        `quaddyn.dynamics.state`).  Arguments and errors are those of `jacobian`.
         """
         live = self._memory_with_drift()
-        return _read_only(frames.drift(live.robot.model, live.data, live.robot.frame_id(name), reference))
+        return _read_only(drift(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
-from .gymnasium_base import AUTORESET_METADATA, Env, VectorEnv, make_box, repeat_space
+from .registration import AUTORESET_METADATA, Env, VectorEnv, make_box, repeat_space
 from .velocity_task import MAX_OBSERVATION, VelocityTask
 
 FloatArray = NDArray[np.float32]

@@ -18,7 +18,7 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from . import invariant_filter as core
-from .filter_state import FEET, FilterModel, FilterVariances, InitialVariances, JointSensors, make_filter_state
+from .invariant_filter import FEET, FilterModel, FilterVariances, InitialVariances, JointSensors, make_filter_state
 from .sensor_noise import SensorNoise
 
 

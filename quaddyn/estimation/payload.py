@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..contact import ContactSet
-from ..contact.contact_kinematics import cross_matrix
+from ..contact.contact_set import cross_matrix
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError

@@ -4,9 +4,7 @@ from ..deprecation import renamed_names
 from .level import Level
 from .null_space import LinearTask, NullSpaceSolution, solve_equal_priority, solve_prioritized, solve_single_task
 from .problem import LevelBuffers
-from .solution import HierarchySolution, LevelSolution
-from .solve import solve
-from .solver import HierarchySolver, SolverPool
+from .solver import HierarchySolution, HierarchySolver, LevelSolution, SolverPool, solve
 
 __all__ = [
     "HierarchySolution",

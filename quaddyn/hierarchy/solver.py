@@ -1,8 +1,14 @@
-"""`HierarchySolver`: compiled solver for many hierarchies of one shape."""
+"""`HierarchySolver`: compiled solver for many hierarchies of one shape.
+
+`HierarchySolution`: the solution of a hierarchy with its certificate.
+
+`solve`: solution of one strict hierarchy of equalities and inequalities, with its certificate.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,15 +19,85 @@ from ..errors import ArgumentError
 from .core import solve_weighted_levels
 from .level import Array, Level, check_levels, check_options
 from .null_space import RANK_TOLERANCE
-from .problem import (
-    HierarchyProblem,
-    LevelBuffers,
-    SolutionBuffers,
-    SolverSettings,
-    make_solution_buffers,
-)
-from .solution import BOTH_BOUNDS, HierarchySolution, LevelSolution, signed_violation
+from .problem import HierarchyProblem, LevelBuffers, SolutionBuffers, SolverSettings, make_solution_buffers
 from .workspace import VIOLATION_TOLERANCE, make_workspace
+
+#: Entry of `LevelSolution.active` where both bounds, which are equal, are active.
+BOTH_BOUNDS = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelSolution:
+    """Solution of one level of a hierarchy.
+
+    Attributes:
+        residual: (m,) ``b - A x``, unweighted, in the units of the rows.
+        violation: (p,) by how much ``C x`` is above its upper bound (> 0) or below its lower one (< 0), in the units
+            of the rows; 0 where satisfied.
+        rank: number of independent directions in which this level determined x.
+        active: (p,) of this level's inequalities, at the end of the whole hierarchy: -1 at or beyond the lower bound,
+            +1 the upper, 2 both (equal bounds), 0 inactive.
+        multipliers: per level above and this one, (p_j,) the cost of the bounds of level j for *this* level: the
+            derivative of half its least-squares sum, > 0 for an active upper bound, < 0 for an active lower bound.  The
+            last entry is the level's own violation.
+        kkt: largest violation of this level's optimality conditions (stationarity in the null space of the levels
+            above, signs of the multipliers), relative to the size of its terms.
+        feasible: whether all its inequalities are satisfied and no bounds cross.
+    """
+
+    residual: Array
+    violation: Array
+    rank: int
+    active: NDArray[np.int8]
+    multipliers: tuple[Array, ...]
+    kkt: float
+    feasible: bool
+
+    @property
+    def error(self) -> float:
+        """Squared unweighted residual plus squared violation."""
+        return float(self.residual @ self.residual + self.violation @ self.violation)
+
+
+@renamed_attributes(path="solver_path", working="working_sets")
+@dataclass(frozen=True, slots=True, eq=False)
+class HierarchySolution:
+    """Solution of a hierarchy.
+
+    Attributes:
+        x: (n,) the solution; the shortest one in the null space that remains after the last level.
+        levels: per level, its `LevelSolution`.
+        status: "optimal"; "infeasible": optimal, but the first level's inequalities cannot all be satisfied and x
+            violates them least; "inaccurate": the best x found within the allowed iterations, not verified.
+        kkt: the largest `kkt` of the levels.
+        iterations: number of changes of the active set, over all levels.
+        solver_path: "equalities" if no inequality became active, "warm" if the given active set was optimal, otherwise
+            "active set".
+        working_sets: per level, and for the final minimization of ``|x|``, the side (-1, 0, 1) of every inequality of
+            all levels in its working set; a warm start uses them.
+    """
+
+    x: Array
+    levels: tuple[LevelSolution, ...]
+    status: str
+    kkt: float
+    iterations: int
+    solver_path: str
+    working_sets: tuple[NDArray[np.int8], ...]
+
+    @property
+    def verified(self) -> bool:
+        """Whether the optimality conditions of every level hold (to 1e-9, relative)."""
+        return self.status != "inaccurate" and self.kkt <= 1e-9
+
+
+def signed_violation(y: Array, lower: Array, upper: Array, allowed: Array) -> Array:
+    """Returns the violation of the bounds by y: > 0 above the upper, < 0 below the lower, 0 up to `allowed`.
+
+    Between bounds that cross, y violates both; the larger violation is returned.
+    """
+    above, below = y - upper, lower - y
+    return np.where(above > np.maximum(below, 0.0) + allowed, above, np.where(below > allowed, -below, 0.0))
 
 
 @renamed_attributes(
@@ -333,3 +409,47 @@ class SolverPool:
         else:
             solver.warm_start_from(warm_start)
         return solver.solve(rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations)
+
+
+@renamed_parameters(warm="warm_start")
+def solve(
+    levels: Sequence[Level],
+    *,
+    rank_tolerance: float = RANK_TOLERANCE,
+    damping: float = 0.0,
+    max_iterations: int = 500,
+    warm_start: HierarchySolution | None = None,
+) -> HierarchySolution:
+    """Computes the x that is best for the first level, among those best for the second, and so on; then the shortest.
+
+    The equalities are solved first, by projection; if that x satisfies every inequality, it is the solution.  Otherwise
+    active-set methods solve level by level (`core`).  For a sequence of problems of the same shape, a `HierarchySolver`
+    saves memory and time.
+
+    Args:
+        levels: in strict order of priority.  The first usually holds the constraints that must not be violated; if they
+            are infeasible, x violates them least and the status reports it.
+        rank_tolerance: a row is independent where its remainder in the null space of the levels above exceeds this
+            fraction of its own norm; in [0, 1), dimensionless, whatever the units of the rows.
+        damping: adds ``damping^2 |x|^2`` to the objective of every level, in the unit of its weighted rows (as in
+            `solve_prioritized`); 0 for exact least squares.  Levels above stay undisturbed with damping, too.
+        max_iterations: bound of the number of changes of the active set, per level.
+        warm_start: solution of a problem of the same shape, such as the previous tick's; its active set is tried first.
+            None for a cold start.
+
+    Returns:
+        A `HierarchySolution`; hard problems (rank deficient, infeasible, degenerate) are flagged there, not raised.
+
+    Raises:
+        ArgumentError: an option out of its range, levels of different widths, or a `warm_start` of another shape.
+    """
+    if warm_start is not None and [s.shape for s in warm_start.working_sets] != [(sum(len(v.C) for v in levels),)] * (
+        len(levels) + 1
+    ):
+        raise ArgumentError(
+            "warm_start: expected the solution of a problem with the same number of levels and inequality rows"
+        )
+    pool = SolverPool(size=1)
+    return pool.solve(
+        levels, rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations, warm_start=warm_start
+    )

@@ -21,8 +21,15 @@ from ..estimation.contact_force_fit import (
     make_force_fit_workspace,
     solve_contact_forces,
 )
-from ..estimation.generalized_momentum import MomentumBodies, compute_momentum_and_drive, make_momentum_bodies
-from ..estimation.momentum_observer import ResidualFilter, make_residual_filter, reset_residual, update_residual
+from ..estimation.momentum_observer import (
+    MomentumBodies,
+    ResidualFilter,
+    compute_momentum_and_drive,
+    make_momentum_bodies,
+    make_residual_filter,
+    reset_residual,
+    update_residual,
+)
 from ..estimation.rotor_inertia import (
     RotorInertiaEstimate,
     RotorInertiaParameters,

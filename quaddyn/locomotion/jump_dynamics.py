@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pinocchio as pin
 
-from ..contact.contact_kinematics import cross_matrix
+from ..contact.contact_set import cross_matrix
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
 from ..robot.robot import Robot

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..contact.contact_kinematics import cross_matrix
+from ..contact.contact_set import cross_matrix
 from ..dynamics import State
 from ..estimation import PayloadEstimator
 from ..robot.robot import Robot

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import ModelError
-from . import frames
+from . import algorithms
 from .algebra import Array
 from .kinematics import BodyPlacements
 from .reader import LoopDescription
@@ -100,7 +100,7 @@ class ClosedReference(JointQuantities):
         for k, loop in enumerate(self.loops):
             ends = [self.model.frames[f"loop {k} {side}"] for side in "AB"]
             (A, J_A), (B, J_B) = (
-                (frames.placement(at, end), frames.jacobian(at, end, "local_world_aligned")) for end in ends
+                (algorithms.placement(at, end), algorithms.jacobian(at, end, "local_world_aligned")) for end in ends
             )
             rows.append(J_B[:3] - J_A[:3])
             errors.append(B[:3, 3] - A[:3, 3])

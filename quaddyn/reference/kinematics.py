@@ -1,14 +1,126 @@
-"""Forward kinematics: placements, twists, accelerations and Jacobians of bodies."""
+"""Forward kinematics: placements, twists, accelerations and Jacobians of bodies.
+
+Configurations: joint placements from joint coordinates, and motion along a tangent vector.
+
+The layout of q is Pinocchio's: one number for revolute and prismatic joints, (cos, sin) for continuous ones,
+(x, y, cos, sin) for planar ones, and (x, y, z, quaternion x, y, z, w) for floating ones and the free root.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .algebra import Ad, Array, ad, inverse
-from .configuration import joint_motion
-from .model import Model
+from .algebra import (
+    Ad,
+    Array,
+    ad,
+    exp,
+    inverse,
+    quaternion_exp,
+    quaternion_product,
+    quaternion_rotation,
+    rigid_motion,
+    rotation,
+    rotation_to,
+    swap,
+)
+from .model import Body, Model
+
+
+def joint_motion(body: Body, q: Array) -> Array:
+    """Returns the placement (4, 4) of a body's frame in its joint frame at the joint's coordinates `q`."""
+    zero, one = np.zeros(3), np.eye(3)
+    if body.kind == "revolute":
+        angle = body.mimic_multiplier * q[0] + body.mimic_offset
+        return rigid_motion(rotation(body.axis, np.cos(angle), np.sin(angle)), zero)
+    if body.kind == "continuous":
+        return rigid_motion(rotation(body.axis, q[0], q[1]), zero)
+    if body.kind == "prismatic":
+        return rigid_motion(one, body.axis * (body.mimic_multiplier * q[0] + body.mimic_offset))
+    if body.kind == "floating":
+        return rigid_motion(quaternion_rotation(q[3:]), q[:3])
+    R = rotation_to(body.axis)
+    return rigid_motion(rotation(body.axis, q[2], q[3]), R[:, 0] * q[0] + R[:, 1] * q[1])
+
+
+def neutral(model: Model) -> Array:
+    """Returns the configuration (nq,) at which every body's frame coincides with its joint frame."""
+    q = np.zeros(model.nq)
+    for body in model.bodies:
+        if body.kind == "floating":
+            q[body.q.stop - 1] = 1.0
+        elif body.kind in ("continuous", "planar"):
+            q[body.q.stop - 2] = 1.0
+    return q
+
+
+def integrate(model: Model, q: Array, v: Array) -> Array:
+    """Returns the configuration (nq,) after unit time at the constant velocity `v` (nv,) from `q`.
+
+    On each joint ``T(q') = T(q) exp(S v)`` (Lynch and Park 2017, section 3.3.3, with body twists).
+    """
+    out = np.array(q, dtype=np.result_type(q, v))
+    for body in model.bodies:
+        out[body.q] = _integrate_joint(body, q[body.q], v[body.v])
+    return out
+
+
+def _integrate_joint(body: Body, q: Array, v: Array) -> Array:
+    if body.kind in ("revolute", "prismatic"):
+        return q + v
+    if body.kind == "continuous":
+        return _rotate_cos_sin(q, v[0])
+    if body.kind == "floating":
+        step = exp(swap() @ v)
+        return np.concatenate(
+            [q[:3] + quaternion_rotation(q[3:]) @ step[:3, 3], quaternion_product(q[3:], quaternion_exp(v[3:]))]
+        )
+    # Along its x axis in the moving plane, as complex numbers do: the twist (v_x, v_y, omega) of SE(2).
+    step = exp(np.array([0.0, 0.0, v[2], v[0], v[1], 0.0]))[:2, 3]
+    c, s = q[2], q[3]
+    return np.array([q[0] + c * step[0] - s * step[1], q[1] + s * step[0] + c * step[1], *_rotate_cos_sin(q[2:], v[2])])
+
+
+def _rotate_cos_sin(cs: Array, angle: Any) -> Array:
+    """Returns cosine and sine (2,) of an angle increased by `angle` [rad]."""
+    (c, s), x, y = cs, np.cos(angle), np.sin(angle)
+    return np.array([c * x - s * y, s * x + c * y])
+
+
+def random_configuration(model: Model, rng: np.random.Generator, *, beyond: float = 0.0, reach: float = 1.0) -> Array:
+    """Returns a random configuration (nq,).
+
+    Args:
+        model: the model.
+        rng: random generator.
+        beyond: distance by which a joint may exceed its range, as a fraction of the range.  Joints without limits and
+            (cos, sin) pairs take any angle; prismatic joints without limits lie within `reach`.
+        reach: half size of the cube in which a root is placed [m].
+    """
+    q = neutral(model)
+    for body in model.bodies:
+        if body.is_mimic:
+            continue
+        if body.kind in ("revolute", "prismatic"):
+            far = np.pi if body.kind == "revolute" else reach
+            low = body.lower if np.isfinite(body.lower) else max(-far, min(body.upper, far) - 2 * far)
+            high = body.upper if np.isfinite(body.upper) else max(far, low + far)
+            margin = beyond * (high - low)
+            q[body.q] = rng.uniform(low - margin, high + margin)
+        elif body.kind == "continuous":
+            q[body.q] = _rotate_cos_sin(np.array([1.0, 0.0]), rng.uniform(-np.pi, np.pi))
+        elif body.kind == "planar":
+            q[body.q] = [
+                *rng.uniform(-reach, reach, 2),
+                *_rotate_cos_sin(np.array([1.0, 0.0]), rng.uniform(-np.pi, np.pi)),
+            ]
+        else:
+            u = rng.normal(size=4)
+            q[body.q] = [*rng.uniform(-reach, reach, 3), *(u / np.sqrt(u @ u))]
+    return q
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,17 +11,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError, UnknownNameError
-from . import configuration, derivatives, frames, momentum
-from .aba import aba
+from . import algorithms, kinematics
 from .algebra import Array
-from .coriolis import coriolis_by_bodies, coriolis_closed_form
+from .algorithms import (
+    aba,
+    coriolis_by_bodies,
+    coriolis_closed_form,
+    crba,
+    forward_dynamics,
+    mass_by_jacobians,
+    nle,
+    parameters,
+    regressor,
+    rnea,
+)
 from .kinematics import BodyPlacements, place_bodies
-from .lie_group import forward_dynamics
-from .mass import crba, mass_by_jacobians
 from .model import GRAVITY, Model, Root, build_model
 from .reader import Mimic, read_urdf
-from .regressor import parameters, regressor
-from .rnea import nle, rnea
 
 Forces = Mapping[str, Array]
 
@@ -81,48 +87,48 @@ class JointQuantities(ABC):
     # -- frames ----------------------------------------------------------------------------------------------
     def frame_placement(self, q: Array, name: str) -> Array:
         """Returns the placement (4, 4) of a frame in the world."""
-        return frames.placement(self.forward_kinematics(q), self._frame(name))
+        return algorithms.placement(self.forward_kinematics(q), self._frame(name))
 
     def frame_jacobian(self, q: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
         """Returns the Jacobian (6, nv) of a frame."""
-        J = frames.jacobian(self.forward_kinematics(q), self._frame(name), _validate_reference(reference))
+        J = algorithms.jacobian(self.forward_kinematics(q), self._frame(name), _validate_reference(reference))
         return self.reduce(q, J)
 
     def frame_velocity(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
         """Returns the velocity (6,) of a frame."""
         V, _ = self.motion_at_rest(q, v)
-        return frames.velocity(self.forward_kinematics(q), self._frame(name), V, _validate_reference(reference))
+        return algorithms.velocity(self.forward_kinematics(q), self._frame(name), V, _validate_reference(reference))
 
     def frame_drift(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
         """Returns ``dJ/dt v`` (6,) of a frame."""
         (V, A), at, frame = self.motion_at_rest(q, v), self.forward_kinematics(q), self._frame(name)
-        drift = frames.drift(at, frame, V, _validate_reference(reference))
-        return drift if A is None else np.asarray(drift + frames.jacobian(at, frame, reference) @ A)
+        drift = algorithms.drift(at, frame, V, _validate_reference(reference))
+        return drift if A is None else np.asarray(drift + algorithms.jacobian(at, frame, reference) @ A)
 
     # -- the whole robot -------------------------------------------------------------------------------------
     def center_of_mass(self, q: Array) -> Array:
         """Returns the center of mass (3,) in the world [m]."""
-        return momentum.center_of_mass(self.forward_kinematics(q))
+        return algorithms.center_of_mass(self.forward_kinematics(q))
 
     def com_jacobian(self, q: Array) -> Array:
         """Returns the Jacobian (3, nv) of the center of mass."""
-        return self.reduce(q, momentum.com_jacobian(self.forward_kinematics(q)))
+        return self.reduce(q, algorithms.com_jacobian(self.forward_kinematics(q)))
 
     def com_drift(self, q: Array, v: Array) -> Array:
         """Returns the acceleration (3,) of the center of mass at ``a = 0`` [m/s^2]."""
         (V, A), at = self.motion_at_rest(q, v), self.forward_kinematics(q)
-        drift = momentum.com_drift(at, V)
-        return drift if A is None else np.asarray(drift + momentum.com_jacobian(at) @ A)
+        drift = algorithms.com_drift(at, V)
+        return drift if A is None else np.asarray(drift + algorithms.com_jacobian(at) @ A)
 
     def centroidal_momentum(self, q: Array, v: Array) -> Array:
         """Returns the linear momentum and the angular momentum about the center of mass, (6,)."""
-        return momentum.centroidal_momentum(self.forward_kinematics(q), self.motion_at_rest(q, v)[0])
+        return algorithms.centroidal_momentum(self.forward_kinematics(q), self.motion_at_rest(q, v)[0])
 
     def energy(self, q: Array, v: Array) -> ReferenceEnergy:
         """Returns kinetic and potential energy [J]."""
         at = self.forward_kinematics(q)
-        kinetic = momentum.kinetic_energy(at, self.motion_at_rest(q, v)[0])
-        return ReferenceEnergy(kinetic, momentum.potential_energy(at))
+        kinetic = algorithms.kinetic_energy(at, self.motion_at_rest(q, v)[0])
+        return ReferenceEnergy(kinetic, algorithms.potential_energy(at))
 
     def _frame(self, name: str) -> tuple[int, Array]:
         if name not in self.model.frames:
@@ -204,17 +210,17 @@ class Reference(JointQuantities):
         for name, force in fext.items():
             frame = self._frame(name)
             if frame[0] >= 0:
-                out[frame[0]] = out[frame[0]] + frames.wrench(at, frame, force)
+                out[frame[0]] = out[frame[0]] + algorithms.wrench(at, frame, force)
         return out
 
     # -- configurations --------------------------------------------------------------------------------------
     def integrate(self, q: Array, v: Array) -> Array:
         """Returns the configuration (nq,) after unit time at the velocity `v` (nv,) from `q`."""
-        return configuration.integrate(self.model, q, v)
+        return kinematics.integrate(self.model, q, v)
 
     def random_configuration(self, rng: np.random.Generator, *, beyond: float = 0.0) -> Array:
         """Returns a random configuration (nq,); joints may exceed their range by the fraction `beyond` of it."""
-        return configuration.random_configuration(self.model, rng, beyond=beyond)
+        return kinematics.random_configuration(self.model, rng, beyond=beyond)
 
     # -- joint space -----------------------------------------------------------------------------------------
     def rnea(self, q: Array, v: Array, a: Array, *, fext: Forces | None = None) -> Array:
@@ -232,7 +238,7 @@ class Reference(JointQuantities):
         return aba(at, v, tau, wrenches=self.wrenches(at, fext))
 
     def lie_group(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
-        """Returns the joint accelerations (nv,) by the recursion of `quaddyn.reference.lie_group`.
+        """Returns the joint accelerations (nv,) by the recursion of `quaddyn.reference.algorithms`.
 
         With mimic joints, for which the recursion is not derived, it solves ``M a = tau - h``, with M from the body
         Jacobians and h from the closed form of the Coriolis matrix.
@@ -250,7 +256,7 @@ class Reference(JointQuantities):
         return forward_dynamics(self.model, q, v, tau, wrenches=self.wrenches(self.forward_kinematics(q), fext))
 
     def coriolis(self, q: Array, v: Array) -> Array:
-        """Returns the Christoffel-consistent Coriolis matrix (nv, nv), see `quaddyn.reference.coriolis`."""
+        """Returns the Christoffel-consistent Coriolis matrix (nv, nv), see `quaddyn.reference.algorithms`."""
         return coriolis_by_bodies(self.forward_kinematics(q), v)
 
     def conditioning(self, q: Array) -> float:
@@ -267,11 +273,11 @@ class Reference(JointQuantities):
 
     def rnea_derivatives(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
         """Returns the derivatives (nv, nv) of `rnea` with respect to q (tangent), v and a."""
-        return derivatives.rnea_derivatives(self.model, q, v, a)
+        return algorithms.rnea_derivatives(self.model, q, v, a)
 
     def aba_derivatives(self, q: Array, v: Array, tau: Array) -> tuple[Array, Array, Array]:
         """Returns the derivatives (nv, nv) of `aba` with respect to q (tangent), v and tau."""
-        return derivatives.aba_derivatives(self.model, q, v, tau)
+        return algorithms.aba_derivatives(self.model, q, v, tau)
 
     def regressor(self, q: Array, v: Array, a: Array) -> Array:
         """Returns the joint torque regressor (nv, 13 nb)."""
@@ -286,6 +292,6 @@ class Reference(JointQuantities):
 
 
 def _validate_reference(reference: str) -> str:
-    if reference not in frames.REFERENCES:
-        raise ArgumentError(f"reference: expected one of {', '.join(frames.REFERENCES)}; got {reference!r}")
+    if reference not in algorithms.REFERENCES:
+        raise ArgumentError(f"reference: expected one of {', '.join(algorithms.REFERENCES)}; got {reference!r}")
     return reference

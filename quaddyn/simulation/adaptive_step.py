@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 
 from ..compiler import Vector, compiled
-from ..dynamics.joint_motions import integrate_configuration
-from ..dynamics.joint_placements import place_joints
+from ..dynamics.joint_placements import integrate_configuration, place_joints
 from ..dynamics.kinematic_tree import KinematicTree, PointForces
 from .contact_data import ContactLaw, StepDynamics, StepModel, StepState
 from .contact_step import TOLERANCE, complete_step, compute_position_correction, solve_contact_step

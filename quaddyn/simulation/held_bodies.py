@@ -20,7 +20,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..contact import Contact
-from ..contact.contact_kinematics import compute_contact_jacobian, compute_contact_lever, grasp_map
+from ..contact.contact_set import compute_contact_jacobian, compute_contact_lever, grasp_map
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_positive, check_sequence, check_vector

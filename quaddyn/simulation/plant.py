@@ -15,7 +15,7 @@ from ..contact import Contact
 from ..contact.solvers import MAX_FRICTION
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics.arguments import check_unit_norms
-from ..dynamics.kinetic import KineticEnergy
+from ..dynamics.state import KineticEnergy
 from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
 from ..exclusive_call import ExclusiveCall
 from ..robot.arguments import Numbers, check_number, check_vector, check_wrench

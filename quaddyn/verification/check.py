@@ -17,10 +17,9 @@ from ..reference.reader import Mimic, read_loops, read_urdf
 from ..robot.loop_closing import open_loops_of
 from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
-from .algorithms import ILL_CONDITIONED, Oracle, Sample, compare, compare_kernels
+from .algorithms import ILL_CONDITIONED, Oracle, Sample, compare, compare_kernels, compare_with_mujoco
 from .bodies import STRUCTURE, apply_arguments, find_deviations
 from .report import Deviation, ThirdOpinion, VerificationReport, WorstSample
-from .third_opinion import compare_with_mujoco
 
 Source = str | bytes | os.PathLike[str]
 

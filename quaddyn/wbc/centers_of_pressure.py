@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..contact.center_of_pressure import compute_center_of_pressure
+from ..contact.support import compute_center_of_pressure
 from ..urdf.tree import Array
 from .tick_data import ContactStateData, RigidBodyTerms
 

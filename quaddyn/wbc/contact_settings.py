@@ -16,13 +16,13 @@ from typing import Literal
 import numpy as np
 
 from ..contact import Contact, friction_pyramid
-from ..contact.contact_kinematics import (
+from ..contact.contact import compute_wrench_cone
+from ..contact.contact_set import (
     compute_contact_drift,
     compute_contact_jacobian,
     cross_matrix,
     split_contact_lever,
 )
-from ..contact.wrench_cones import compute_wrench_cone
 from ..deprecation import renamed_attributes
 from ..dynamics import State
 from ..errors import ArgumentError

@@ -19,6 +19,6 @@ def solve(
     max_iterations: int = 500,
     warm_start: HierarchySolution | None = None,
 ) -> HierarchySolution:
-    """As `quaddyn.hierarchy.solve`, whose arguments these are; nothing is checked."""
+    """As `quaddyn.hierarchy.solver`, whose arguments these are; nothing is checked."""
     guess = None if warm_start is None else warm_start.working_sets
     return descend(levels, rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations, guess=guess)

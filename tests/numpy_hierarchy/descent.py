@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from quaddyn.hierarchy.level import Array, Level
-from quaddyn.hierarchy.solution import BOTH_BOUNDS, HierarchySolution, LevelSolution, signed_violation
+from quaddyn.hierarchy.solver import BOTH_BOUNDS, HierarchySolution, LevelSolution, signed_violation
 
 from .active_set import LevelProblem, Step
 from .factor import row_factor

@@ -4,7 +4,6 @@ from ...deprecation import renamed_names
 from . import frictional_core
 from .compliant_solver import CompliantSolver
 from .frictional_solver import FrictionalSolver
-from .impact_solver import Impact, ImpactSolver
 from .problem import (
     MAX_FRICTION,
     NOMINAL_FRICTION,
@@ -15,7 +14,7 @@ from .problem import (
     project_to_cone,
     project_to_cones,
 )
-from .rigid_solver import RigidSolver
+from .rigid_solver import Impact, ImpactSolver, RigidSolver
 
 __all__ = [
     "MAX_FRICTION",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...compiler import Vector, compiled
-from ...contact.friction_cones import pyramid_friction_ratio
+from ...contact.contact import pyramid_friction_ratio
 from ..contact_points import rotate
 from ..element import Layout, RowCounts
 from ..element_kind import ElementKind

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...contact.contact_kinematics import grasp_map
+from ...contact.contact_set import grasp_map
 from ...deprecation import renamed_attributes
 from ...dynamics import State
 from ...errors import ArgumentError, UnknownNameError

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...contact import Contact
-from ...contact.contact_kinematics import cross_matrix
+from ...contact.contact_set import cross_matrix
 from ...deprecation import renamed_parameters
 from ...dynamics import Dynamics
 from ...errors import ArgumentError, ArgumentTypeError

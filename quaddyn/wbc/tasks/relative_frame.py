@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...compiler import Matrix, Vector, compiled
-from ...contact.contact_kinematics import cross_matrix
+from ...contact.contact_set import cross_matrix
 from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array
