@@ -30,7 +30,8 @@ from typing import ClassVar
 import numpy as np
 
 from quaddyn import campaigns
-from quaddyn.campaigns import Campaign, Failure, Progress, Record, Store, registry, run
+from quaddyn.campaigns import Campaign, Failure, Progress, Record, Store, run
+from quaddyn.campaigns.campaign import find
 from quaddyn.campaigns.executors import ProcessPool
 from quaddyn.campaigns.plain_values import encode, encode_record
 from quaddyn.campaigns.trial import Trial
@@ -184,7 +185,7 @@ def compare_executors(name: str, count: int, seconds: float) -> bool:
         count: number of cases.
         seconds: duration to which trials are shortened [s]; 0: full duration.
     """
-    campaign = registry.find(name)(trials=count)
+    campaign = find(name)(trials=count)
     cases = [case for case, _ in zip(campaign.cases(), range(count), strict=False)]
     if seconds:
         cases = [shorten_trial(case, seconds) for case in cases]

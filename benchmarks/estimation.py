@@ -33,7 +33,7 @@ import numpy as np
 import pinocchio as pin
 
 import quaddyn as qd
-from quaddyn.campaigns import trial_setup
+from quaddyn.campaigns.trial_runner import encoders, imu, sensor_noise
 from quaddyn.demo.demo_terrain import parse_terrain
 from quaddyn.estimation import BaseEstimator
 from quaddyn.kernels import TickTerms
@@ -45,7 +45,7 @@ DT, LATE = 2e-3, 2  # control period [s], delay of late readings [ticks]
 PLANTS = {"embedded": Simulation, "mujoco": MujocoPlant}
 GAITS = ("stand", "crawl", "walk", "trot", "pace", "bound")
 GROUNDS = ("flat", "slope=10", "stairs=0.05,0.3", "waves=0.04,0.8")
-NOISE = trial_setup.sensor_noise()
+NOISE = sensor_noise()
 #: Noise of the feet in the embedded plant, whose contacts are rigid: stance feet do not move, except for the simplified
 #: rolling of their spheres.
 RIGID = replace(NOISE, foothold_random_walk=1e-4, contact_velocity=1e-3)
@@ -134,7 +134,7 @@ def read_sensors(
     robot = motion.robot
     feet = FootSensors(noise=1e-3 * robot.mass * 9.81)
     rng = np.random.default_rng(seed)
-    sensors = Sensors(robot, rng, encoders=trial_setup.encoders(), imu=trial_setup.imu(), feet=feet, delay=delay)
+    sensors = Sensors(robot, rng, encoders=encoders(), imu=imu(), feet=feet, delay=delay)
     for k in range(len(motion.states)):
         motion.at[0] = k
         m = sensors.read(motion)

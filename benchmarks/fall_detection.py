@@ -28,7 +28,7 @@ import numpy as np
 
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_setup import make_trial_terrain
+from quaddyn.campaigns.trial_runner import make_trial_terrain
 from quaddyn.errors import QuaddynError
 from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.locomotion.fall_detection import SIGN_TEXTS

@@ -26,7 +26,7 @@ from rich.table import Table
 
 import quaddyn as qd
 from quaddyn.kernels import DifferentiableDynamics
-from quaddyn.kernels.gradients import DifferentiableOperation
+from quaddyn.kernels.differentiable import DifferentiableOperation
 
 N = 4096
 ROUNDS = 30

@@ -43,8 +43,7 @@ from quaddyn.identification import (
     identify,
     save_samples,
 )
-from quaddyn.identification.consistent_fit import thicken_pseudo_inertia
-from quaddyn.identification.inertia import parameters_of, pseudo_inertia
+from quaddyn.identification.consistent_fit import parameters_of, pseudo_inertia, thicken_pseudo_inertia
 from quaddyn.identification.samples import MeasuredForces
 from quaddyn.identification.stacked_regressor import StackedRegressor, random_states
 

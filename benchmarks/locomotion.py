@@ -28,7 +28,7 @@ from quaddyn.campaigns.campaign_runner import OutcomeCounts
 from quaddyn.campaigns.disturbances import DISTURBANCES
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED, draw_velocity
-from quaddyn.campaigns.trial_setup import make_trial_setup
+from quaddyn.campaigns.trial_runner import make_trial_setup
 from quaddyn.campaigns.walking_campaigns import (
     CONTACT_DETECTION_OPTIONS,
     GaitCampaign,

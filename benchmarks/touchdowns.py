@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED
-from quaddyn.campaigns.trial_setup import make_trial_setup
+from quaddyn.campaigns.trial_runner import make_trial_setup
 from quaddyn.locomotion import LocomotionMode, Morphology
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_c", "b1")

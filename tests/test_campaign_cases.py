@@ -32,14 +32,16 @@ from quaddyn.campaigns import (
     trial_runner,
 )
 from quaddyn.campaigns.datasheet import (
+    MOVING_GAITS,
     DataSheet,
     FailedCase,
     Point,
     _describe_failure,
     _summarize_runs,
     facts,
+    make_bound_specs,
+    make_speed_trials,
 )
-from quaddyn.campaigns.datasheet_bounds import MOVING_GAITS, make_bound_specs, make_speed_trials
 from quaddyn.campaigns.disturbances import DISTURBANCES
 from quaddyn.campaigns.executors import (
     DaskExecutor,
@@ -48,12 +50,17 @@ from quaddyn.campaigns.executors import (
     _warn_if_exposed,
     count_worker_deaths,
 )
-from quaddyn.campaigns.store import StoredCase
-from quaddyn.campaigns.store_export import _column_types, _common_type, _convert
+from quaddyn.campaigns.store import StoredCase, _column_types, _common_type, _convert
 from quaddyn.campaigns.threshold_search import Threshold, search
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_runner import RunEvaluation, run_trial
-from quaddyn.campaigns.trial_setup import _make_relief, make_trial_setup, make_trial_terrain, sensor_noise
+from quaddyn.campaigns.trial_runner import (
+    RunEvaluation,
+    _make_relief,
+    make_trial_setup,
+    make_trial_terrain,
+    run_trial,
+    sensor_noise,
+)
 from quaddyn.campaigns.walking_campaigns import (
     FrictionDropCampaign,
     GaitCampaign,
@@ -66,7 +73,7 @@ from quaddyn.campaigns.walking_campaigns import (
 from quaddyn.campaigns.worker import case_rng
 from quaddyn.errors import CampaignError
 from quaddyn.locomotion import GAITS, LocomotionController, Morphology
-from quaddyn.robot.payload import with_payload
+from quaddyn.robot.inertial_update import with_payload
 from quaddyn.simulation import Simulation
 
 

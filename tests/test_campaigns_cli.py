@@ -19,8 +19,8 @@ from slow_parameters import others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn.campaigns import Store, registry, run
-from quaddyn.campaigns.store_export import to_frame
+from quaddyn.campaigns import Store, campaign, run
+from quaddyn.campaigns.store import to_frame
 from quaddyn.cli import app
 from quaddyn.errors import ArgumentError, CampaignError, StoreError
 
@@ -31,7 +31,7 @@ TESTS = Path(__file__).resolve().parent
 @pytest.fixture(autouse=True)
 def examples(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("Throws", "Shown", "Options"):
-        monkeypatch.setitem(registry.BUILT_IN_CAMPAIGNS, name.lower(), f"campaign_examples:{name}")
+        monkeypatch.setitem(campaign.BUILT_IN_CAMPAIGNS, name.lower(), f"campaign_examples:{name}")
 
 
 def call(*words: object, code: int = 0) -> str:
@@ -42,8 +42,8 @@ def call(*words: object, code: int = 0) -> str:
 
 def test_every_registered_campaign_is_a_command_with_its_options() -> None:
     text = call("campaign", "--help")
-    assert all(name in text for name in (*registry.names(), "resume", "show", "export"))
-    for name in registry.names():
+    assert all(name in text for name in (*campaign.names(), "resume", "show", "export"))
+    for name in campaign.names():
         assert "--store" in call("campaign", name, "--help"), name
     assert "number of throws" in call("campaign", "throws", "--help")
 
@@ -210,8 +210,8 @@ def test_first_worker_of_a_process_ignores_ctrl_c(tmp_path: Path) -> None:
 INTERRUPTED = """
 import sys
 sys.path.insert(0, {tests!r})
-from quaddyn.campaigns import registry
-registry.BUILT_IN_CAMPAIGNS["throws"] = "campaign_examples:Throws"
+from quaddyn.campaigns import campaign
+campaign.BUILT_IN_CAMPAIGNS["throws"] = "campaign_examples:Throws"
 from quaddyn.cli import main
 if __name__ == "__main__":
     main()

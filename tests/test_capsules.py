@@ -10,7 +10,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel
-from quaddyn.kinematics.capsules import _cover_mesh, fit_capsules
+from quaddyn.kinematics.capsule_model import _cover_mesh, fit_capsules
 from quaddyn.urdf.tree import BoxShape, CylinderShape
 
 #: Two arms side by side, each of a shoulder and an elbow, that can reach each other.

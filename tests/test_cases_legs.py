@@ -19,8 +19,7 @@ import quaddyn as qd
 from quaddyn.locomotion.morphology import Morphology
 from quaddyn.robot.bodies import merge_fixed_links
 from quaddyn.robot.catalogue import example_robot_folder
-from quaddyn.robot.leg_recognition import recognize_legs
-from quaddyn.robot.limb_names import classify_names, positions_from_names
+from quaddyn.robot.leg_recognition import classify_names, positions_from_names, recognize_legs
 from quaddyn.robot.limbs import find_limbs
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.urdf.reader import parse

@@ -13,7 +13,7 @@ from compiled_cache import fill_cache
 from test_loops import four_bar
 
 import quaddyn
-from quaddyn.compiler import prebuilt, source_fingerprint
+from quaddyn.compiler import object_cache, prebuilt
 from quaddyn.kernels import TickTerms, kernel_cache
 from quaddyn.kernels.code_generation import compile as compile_kernels
 
@@ -184,16 +184,16 @@ def test_kernel_key_includes_every_module_that_generates_it(monkeypatch: pytest.
         sys.setprofile(before)
     shaping = {Path(name) for name in ran if Path(name).is_relative_to(package)}
     assert {package / "robot" / "planar_loops.py", package / "compiler" / "machine.py"} <= shaping
-    assert shaping <= source_fingerprint.sources(*(package / "kernels").glob("*.py"))
+    assert shaping <= object_cache.sources(*(package / "kernels").glob("*.py"))
 
 
 def test_kernel_key_changes_with_each_of_its_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     robot, edited, keys = quaddyn.load("two_link_leg"), [Path()], list[str]()
-    digest = source_fingerprint._digest
-    monkeypatch.setattr(source_fingerprint, "_digest", lambda file: digest(file) + "#" * (file == edited[0]))
+    digest = object_cache._digest
+    monkeypatch.setattr(object_cache, "_digest", lambda file: digest(file) + "#" * (file == edited[0]))
 
     def forget() -> None:
-        source_fingerprint.fingerprint.cache_clear()
+        object_cache.fingerprint.cache_clear()
         kernel_cache._sources.cache_clear()
 
     def found(key: str) -> None:
@@ -209,7 +209,7 @@ def test_kernel_key_changes_with_each_of_its_modules(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(kernel_cache.object_cache, "load_object", found)
     package = Path(quaddyn.__file__).parent
-    files = sorted(source_fingerprint.sources(*(package / "kernels").glob("*.py")))
+    files = sorted(object_cache.sources(*(package / "kernels").glob("*.py")))
     of_files = {key_if_edited(file) for file in files}
     assert len(of_files) == len(files) > 60
     of_others = {key_if_edited(package / name) for name in ("viewer/page.py", "wbc/tick_core.py")}

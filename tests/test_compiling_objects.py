@@ -15,9 +15,9 @@ import pytest
 from slow_parameters import others_slow
 
 import quaddyn
-from quaddyn.compiler import compilation_units, machine, object_cache, source_fingerprint
+from quaddyn.compiler import compilation_units, machine, object_cache
 from quaddyn.compiler.compilation_units import CompilationUnit
-from quaddyn.compiler.source_fingerprint import fingerprint, sources
+from quaddyn.compiler.object_cache import fingerprint, sources
 from quaddyn.errors import ArgumentError
 
 ROOT = str(Path(quaddyn.__file__).parents[1])
@@ -233,9 +233,9 @@ CACHED = ("_content", "_digest", "_imported", "_outermost", "_modules")
 
 
 def clear():
-    from quaddyn.compiler import source_fingerprint
+    from quaddyn.compiler import object_cache
 
-    for each in (fingerprint, *(getattr(source_fingerprint, name) for name in CACHED)):
+    for each in (fingerprint, *(getattr(object_cache, name) for name in CACHED)):
         each.cache_clear()
 
 
@@ -343,7 +343,7 @@ def test_entries_of_a_package_with_a_title_are_one_unit(tmp_path, monkeypatch):
     assert [f.source.__name__ for f in unit.functions()].count("double") == 1
     (folder / "second.py").write_text((folder / "second.py").read_text().replace("3.0", "4.0"))
     key = unit.source_key("x86-64")
-    for function in (fingerprint, source_fingerprint._content, source_fingerprint._digest):
+    for function in (fingerprint, object_cache._content, object_cache._digest):
         function.cache_clear()
     assert unit.source_key("x86-64") != key
     for name in [name for name in sys.modules if name.startswith("rules_package")]:

@@ -31,7 +31,7 @@ import quaddyn as qd
 from quaddyn.compiler.machine import generate_ptx
 from quaddyn.cuda import CudaArray, CudaError, arrays, driver, to_device
 from quaddyn.errors import ArgumentError, ArgumentTypeError
-from quaddyn.kernels.gradients import DifferentiableOperation
+from quaddyn.kernels.differentiable import DifferentiableOperation
 from quaddyn.kernels.operations import OPERATIONS, KernelOptions, trace_operation
 from quaddyn.kernels.ptx_module import LAYOUTS, ptx_module
 

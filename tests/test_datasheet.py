@@ -15,8 +15,19 @@ import quaddyn as qd
 from quaddyn.campaigns import process_pool, run, trial_campaign
 from quaddyn.campaigns.campaign import Record
 from quaddyn.campaigns.datasheet import QUICK, DataSheet, Sheet, measure
-from quaddyn.campaigns.sheet_charts import BOTTOM, HEIGHT, TOP, Scale, Series, SuccessCurve, polar, success
-from quaddyn.campaigns.sheet_page import _command_text, _gait_table, page
+from quaddyn.campaigns.sheet_page import (
+    BOTTOM,
+    HEIGHT,
+    TOP,
+    Scale,
+    Series,
+    SuccessCurve,
+    _command_text,
+    _gait_table,
+    page,
+    polar,
+    success,
+)
 from quaddyn.campaigns.store import Store
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.worker import case_rng

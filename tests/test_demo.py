@@ -33,7 +33,7 @@ from quaddyn.demo.locomotion_demo import crouched_configuration, frame_number
 from quaddyn.demo.locomotion_run import LocomotionRun
 from quaddyn.demo.motion import JointSwingMotion, SquatMotion, contact_jacobian
 from quaddyn.demo.plot import draw
-from quaddyn.demo.time_series import MIN_STORED_SAMPLES, DemoTimeSeries
+from quaddyn.demo.report import MIN_STORED_SAMPLES, DemoTimeSeries
 from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation import Simulation

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn import demo, identification, runtime, verification
-from quaddyn.campaigns import registry
+from quaddyn.campaigns import campaign
 from quaddyn.cli import app, main, robots
 from quaddyn.cli.doctor import Health
 from quaddyn.demo.report import DemoCheck, RequestedValue
@@ -71,7 +71,7 @@ MISUSED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("preflight",): ("go2", "--udp", "here"),
     ("codegen",): ("go2", "--target", "nothing"),
     ("doctor",): ("--no-such-option",),
-    **{("campaign", name): ("--no-such-option",) for name in registry.names()},
+    **{("campaign", name): ("--no-such-option",) for name in campaign.names()},
     ("campaign", "resume"): ("absent.db",),
     ("campaign", "show"): ("absent.db",),
     ("campaign", "export"): ("absent.db", "--csv", "absent.csv"),
@@ -336,7 +336,7 @@ def test_log_compare_and_replay_exit_with_1_if_logs_differ(tmp_path: Path, monke
 def test_campaigns_exit_with_1_if_a_case_raised(
     what: str, wanted: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.BUILT_IN_CAMPAIGNS, "throws", "campaign_examples:Throws")
+    monkeypatch.setitem(campaign.BUILT_IN_CAMPAIGNS, "throws", "campaign_examples:Throws")
     store = tmp_path / "runs.db"
     arguments = ("--trials", 4, "--what", what, "--store", store, "--workers", 0)
     assert exit_code("campaign", "throws", *arguments) == wanted

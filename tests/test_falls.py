@@ -42,7 +42,7 @@ from quaddyn.locomotion.righting import RightingController, classify_lying_side
 from quaddyn.locomotion.torque_limiter import TorqueLimiter
 from quaddyn.planning import plan_righting
 from quaddyn.planning.righting_search import VARIATIONS, LegPoseParameters, RightingSearch, SearchResult
-from quaddyn.robot.joint_positions import JointPositions
+from quaddyn.robot.home import JointPositions
 from quaddyn.simulation import Plant, Simulation
 
 DT = 2e-3

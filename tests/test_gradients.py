@@ -19,7 +19,7 @@ import quaddyn as qd
 from quaddyn.errors import ArgumentTypeError, UnknownNameError
 from quaddyn.kernels import DifferentiableDynamics
 from quaddyn.kernels.derivatives import differentiate, pull_back
-from quaddyn.kernels.gradients import DifferentiableOperation
+from quaddyn.kernels.differentiable import DifferentiableOperation
 from quaddyn.kernels.graph import Expr, Graph
 from quaddyn.kernels.operations import DIFFERENTIABLE_OPERATIONS, KernelOptions, start_trace
 

@@ -11,8 +11,7 @@ from robots_with_soles import two_arms
 import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.robot import with_payload
-from quaddyn.simulation.mujoco_loops import mujoco_quaternion
-from quaddyn.simulation.mujoco_model import compile_model, make_specification
+from quaddyn.simulation.mujoco_model import compile_model, make_specification, mujoco_quaternion
 from quaddyn.urdf.mjcf import import_mujoco
 from quaddyn.wbc import ForceTask, FrameTask, HeldObject, PostureTask, default_constraints
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import quaddyn as qd
 from quaddyn.hierarchy import solve_equal_priority, solve_prioritized, solve_single_task
-from quaddyn.kinematics.velocity_tasks import frame_task, joint_task
+from quaddyn.kinematics.inverse import frame_task, joint_task
 
 S3 = np.sqrt(3.0)
 J_E = 0.5 * np.array([[0.0, -S3, -S3], [-4.0, -3.0, -1.0]])

@@ -36,14 +36,15 @@ from quaddyn.identification import (
     split_samples,
     stream_samples,
 )
-from quaddyn.identification.consistent_fit import fit_consistent, thicken_pseudo_inertia
-from quaddyn.identification.inertia import (
+from quaddyn.identification.consistent_fit import (
+    fit_consistent,
     from_log_cholesky,
     inertial_of,
     is_consistent,
     log_cholesky,
     parameters_of,
     pseudo_inertia,
+    thicken_pseudo_inertia,
 )
 from quaddyn.identification.samples import MeasuredForces
 from quaddyn.identification.stacked_regressor import random_states

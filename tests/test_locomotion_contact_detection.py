@@ -10,7 +10,7 @@ from foot_estimates import ContactRecords
 
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_setup import make_trial_setup
+from quaddyn.campaigns.trial_runner import make_trial_setup
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.contact_estimation import has_model_mismatch, reset_contact_estimate
 from quaddyn.locomotion.footwork import allocate_footwork, is_blocked

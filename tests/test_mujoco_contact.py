@@ -7,10 +7,10 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.trial_setup import make_trial_setup
+from quaddyn.campaigns.trial_runner import make_trial_setup
 from quaddyn.robot import Robot
 from quaddyn.simulation import MujocoContact
-from quaddyn.simulation.mujoco_contact import PRESETS, find_contact_parameters
+from quaddyn.simulation.mujoco_model import PRESETS, find_contact_parameters
 
 mujoco = pytest.importorskip("mujoco")
 

@@ -19,8 +19,7 @@ import quaddyn as qd
 from quaddyn.runtime import load_recording
 from quaddyn.runtime.run_log import RunLog
 from quaddyn.simulation import Log
-from quaddyn.simulation.mcap_file import read_messages, write_messages
-from quaddyn.simulation.robot_messages import make_simple_shapes_urdf
+from quaddyn.simulation.mcap_file import make_simple_shapes_urdf, read_messages, write_messages
 from quaddyn.simulation.ros_messages import MESSAGES, NUMBERS, decode_cdr, encode_cdr, encode_json, make_schema
 from quaddyn.urdf import parse
 

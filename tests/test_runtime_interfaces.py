@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 import quaddyn as qd
-from quaddyn.robot.joint_positions import JointPositions
+from quaddyn.robot.home import JointPositions
 from quaddyn.runtime import MotorCommand, MujocoInterface, PlantInterface
 from quaddyn.simulation import Encoders, FootSensors, MujocoPlant, Sensors, Simulation
 from quaddyn.simulation.mujoco_model import ROBOT_BIT, TERRAIN_BIT, make_specification

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import quaddyn as qd
 from quaddyn.compiler import interpret
 from quaddyn.errors import ArgumentError, ArgumentTypeError, ConcurrencyError
-from quaddyn.robot.joint_positions import JointPositions
-from quaddyn.robot.payload import with_payload
+from quaddyn.robot.home import JointPositions
+from quaddyn.robot.inertial_update import with_payload
 from quaddyn.runtime import MotorCommand
 from quaddyn.simulation import Actuators, Box, HeightField, Plane, Simulation, SimulationBatch
 from quaddyn.simulation.sensors import read_motor_state

@@ -32,8 +32,8 @@ from quaddyn.simulation import (
     integrator,
     terms,
 )
-from quaddyn.simulation.sparse_inertia import factorize
 from quaddyn.simulation.step_memory import StepResult
+from quaddyn.simulation.terms import factorize
 from quaddyn.simulation.terrain import Terrain
 
 #: Largest difference, as a fraction of the largest number of an array, or of 1.

@@ -10,9 +10,9 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.control import JointPD
-from quaddyn.simulation import Simulation, Work, energy_balance
+from quaddyn.simulation import Simulation, Work, terms
 from quaddyn.simulation.contact_data import SphereContacts
-from quaddyn.simulation.fallback_contacts import FallbackContactSolver
+from quaddyn.simulation.simulation import FallbackContactSolver
 
 G = 9.81
 
@@ -140,7 +140,7 @@ def test_violated_energy_balance_is_flagged() -> None:
             if not sim.ok:
                 flags.append(sim)
                 assert sim.status == "inaccurate" and not sim.ok and sim.residual == 0.0
-                assert abs(sim.work.integration_error - before) > energy_balance.INACCURATE_HEIGHT * sim.robot.mass * G
+                assert abs(sim.work.integration_error - before) > terms.INACCURATE_HEIGHT * sim.robot.mass * G
     assert poor in flags and good not in flags
     sim.reset()
     assert sim.ok and sim.work == Work()

@@ -13,7 +13,8 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionMode
-from quaddyn.simulation import Log, archive
+from quaddyn.simulation import Log
+from quaddyn.simulation.log import RENAMED_FIELDS
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def test_files_of_the_first_format_are_read(log: Log, tmp_path: Path) -> None:
     with np.load(log.save(tmp_path / "new.npz")) as saved:
         arrays = dict(saved)
     meta = json.loads(arrays.pop("meta").tobytes())
-    old = {new: name for names in archive.RENAMED_FIELDS.values() for name, new in names.items()}
+    old = {new: name for names in RENAMED_FIELDS.values() for name, new in names.items()}
     fields = {old.get(name, name): value for name, value in meta["record"]["Log"].items()}
     assert set(old.values()) < set(fields)
     text = json.dumps({"format": 1, "record": {"Log": fields}}).replace("ActivePush", "Push")

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaddyn.viewer import MeshError, shapes
+from quaddyn.viewer import MeshError
+from quaddyn.viewer.figure import MAX_FIELD_SAMPLES, triangulate_height_field
 from quaddyn.viewer.image import AdjacentFiles
-from quaddyn.viewer.landscape import MAX_FIELD_SAMPLES, triangulate_height_field
 from quaddyn.viewer.mesh import read_mesh
-from quaddyn.viewer.parts import Part, triangulate_fans
+from quaddyn.viewer.parts import Part, make_arrow, make_box, make_capsule, make_cylinder, make_sphere, triangulate_fans
 
 # The unit cube with outward faces, which all file formats can represent.
 VERTICES = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
@@ -233,12 +233,12 @@ def test_corrupted_mesh_files_raise_only_mesh_errors(
 
 
 def test_solids_have_the_volume_of_geometry() -> None:
-    assert volume(shapes.make_box((1, 2, 3))) == pytest.approx(6, rel=1e-3)
-    assert volume(shapes.make_sphere(1)) == pytest.approx(4 / 3 * np.pi, rel=0.02)
-    assert volume(shapes.make_cylinder(1, 2)) == pytest.approx(2 * np.pi, rel=0.01)
-    assert volume(shapes.make_capsule(1, 2)) == pytest.approx((2 + 4 / 3) * np.pi, rel=0.02)
-    np.testing.assert_allclose(extent(shapes.make_capsule(1, 2)), [[-1, -1, -2], [1, 1, 2]], atol=1e-4)
-    np.testing.assert_allclose(extent(shapes.make_arrow())[:, 2], [0, 1], atol=1e-4)
+    assert volume(make_box((1, 2, 3))) == pytest.approx(6, rel=1e-3)
+    assert volume(make_sphere(1)) == pytest.approx(4 / 3 * np.pi, rel=0.02)
+    assert volume(make_cylinder(1, 2)) == pytest.approx(2 * np.pi, rel=0.01)
+    assert volume(make_capsule(1, 2)) == pytest.approx((2 + 4 / 3) * np.pi, rel=0.02)
+    np.testing.assert_allclose(extent(make_capsule(1, 2)), [[-1, -1, -2], [1, 1, 2]], atol=1e-4)
+    np.testing.assert_allclose(extent(make_arrow())[:, 2], [0, 1], atol=1e-4)
 
 
 @given(st.lists(st.integers(0, 7), max_size=20))

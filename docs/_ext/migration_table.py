@@ -73,7 +73,7 @@ def campaign_names() -> list[str]:
     """Returns the names of the package's own campaigns, after making their commands, which are made on demand."""
     import typer
 
-    from quaddyn.campaigns.registry import find, names
+    from quaddyn.campaigns.campaign import find, names
     from quaddyn.cli import app
 
     own = [name for name in names() if find(name).__module__.startswith("quaddyn.")]

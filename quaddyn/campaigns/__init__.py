@@ -50,7 +50,7 @@ renamed_modules(
         "outcome_counts": "campaign_runner",
         "sheet_text": "sheet_page",
         "statistics": "binomial_bounds",
-        "trial_terrain": "trial_setup",
+        "trial_terrain": "trial_runner",
         "worker_calls": "worker",
         "worker_failures": "executors",
         "worker_memory": "worker",

@@ -90,7 +90,7 @@ class Trial:
             controller is given an estimated state instead of the true one.
         use_state_estimate: whether the controller is given an estimated state in any case.
         model_error: largest relative error of the masses in the controller's model; joint damping, rotor inertia and
-            foot radii are wrong in proportion, see `quaddyn.campaigns.trial_setup.with_model_error`.
+            foot radii are wrong in proportion, see `quaddyn.campaigns.trial_runner.with_model_error`.
         torque_scale: available motor torque as a fraction of the robot's effort limits, not known to the controller.
         seed, number: seed of the random numbers of the run: ``SeedSequence(entropy=seed, spawn_key=(number,))``.
     """

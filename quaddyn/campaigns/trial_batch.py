@@ -15,8 +15,7 @@ from ..simulation import Simulation
 from ..urdf.tree import Array
 from .campaign import Record
 from .trial import TERRAIN_FIELDS, Trial
-from .trial_runner import RunEvaluation, friction_at, gc_disabled, run_trial, velocity_at
-from .trial_setup import make_trial_setup
+from .trial_runner import RunEvaluation, friction_at, gc_disabled, make_trial_setup, run_trial, velocity_at
 from .worker import case_rng, load_cached_robot
 
 #: Fields of a trial that must be zero for it to be a lane of a batch.

@@ -36,8 +36,7 @@ from .trial_campaign import (
     error_option,
     robot_option,
 )
-from .trial_runner import COMMAND_START_TIME
-from .trial_setup import FIELD_LENGTH, LEVEL_LENGTH, N_STAIR_STEPS, check_options
+from .trial_runner import COMMAND_START_TIME, FIELD_LENGTH, LEVEL_LENGTH, N_STAIR_STEPS, check_options
 from .worker import case_rng, load_cached_robot
 
 #: Velocities of unit size by name: forward and leftward in `unit_speed`, yaw rate in `unit_turn`.

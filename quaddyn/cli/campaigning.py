@@ -22,9 +22,9 @@ from rich.table import Table
 from .. import campaigns
 from ..campaigns import Campaign, Failure, OutcomeCounts, Store
 from ..campaigns.binomial_bounds import interval
+from ..campaigns.campaign import RENAMED_CAMPAIGNS, find, import_campaign, names
 from ..campaigns.executors import tls
 from ..campaigns.plain_values import encode_record
-from ..campaigns.registry import RENAMED_CAMPAIGNS, find, import_campaign, names
 from ..deprecation import RENAMED
 from ..errors import ArgumentError
 from .app import app
@@ -177,12 +177,12 @@ def export(
     ] = None,
 ) -> None:
     """Write a store as a table: one row per case, with its fields and its record in columns."""
-    from ..campaigns import store_export
+    from ..campaigns.store import write_csv, write_parquet
 
     if csv is None and parquet is None:
         raise ArgumentError("--csv, --parquet: expected at least one of these options, with the file to write")
     with _open_store(store, campaign) as opened:
-        for path, write in ((csv, store_export.write_csv), (parquet, store_export.write_parquet)):
+        for path, write in ((csv, write_csv), (parquet, write_parquet)):
             if path is not None:
                 check_writable(path)
                 write(opened, path)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, ArrayKind, Kind, RecordKind, ScalarKind, SmallArrayKind
+from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, ArrayKind, Kind, RecordKind, ScalarKind, SmallArrayKind, item_kinds
 from .typed_tree import Constant
-from .value_layout import item_kinds
 
 #: Precedence of the outermost operator of a C text, ascending.
 CONDITIONAL, LOGIC, COMPARE, ADD, MULTIPLY, PREFIX, ATOM = range(7)

@@ -27,18 +27,22 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from . import object_cache
-from .argument_checks import can_pass_from_python, check_arguments, with_exact_types
 from .call_graph import collect_functions, symbol_name
 from .entry_wrapper import EntryWrapper, collect_records
-from .kinds import BOOL, FLOAT, INT, NOTHING, RecordKind
+from .kinds import BOOL, EPILOGUE, FLOAT, INT, NOTHING, Callee, RecordKind
 from .llvm_functions import LlvmFunctionWriter
 from .machine import PORTABLE, compile_ir, link_object, llvm_version, lock, portable_target, target_options
-from .object_cache import CachedObject
+from .object_cache import CachedObject, fingerprint
 from .python_calls import has_expected_layout, make_bound_builtin, make_builtin, make_ctypes_call
-from .signatures import DecoratorOptions, raise_compile_error, signature_of
-from .source_fingerprint import fingerprint
+from .signatures import (
+    DecoratorOptions,
+    can_pass_from_python,
+    check_arguments,
+    raise_compile_error,
+    signature_of,
+    with_exact_types,
+)
 from .typed_tree import Function
-from .value_layout import EPILOGUE, Callee
 
 F = TypeVar("F", bound=Callable[..., Any])
 

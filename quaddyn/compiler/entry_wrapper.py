@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind
-from .value_layout import argument_types, return_type, word_count
+from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, argument_types, return_type, word_count
 
 #: NumPy flags that arguments must have: C-contiguous and aligned.
 _READABLE = 0x101

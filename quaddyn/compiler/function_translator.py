@@ -23,7 +23,6 @@ from typing import Any, NoReturn
 
 from .expression_translator import ExpressionTranslator
 from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, SmallArrayKind, TupleKind
-from .local_arrays import check_local_arrays
 from .operator_translator import OPERATORS, can_assign
 from .signatures import DecoratorOptions, Signature, options_of, raise_compile_error, signature_of
 from .typed_tree import (
@@ -50,6 +49,7 @@ from .typed_tree import (
     Targets,
     While,
 )
+from .variable_analysis import check_local_arrays
 
 
 def translate_function(target: Any, symbol: str) -> Function:

@@ -9,7 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, LANES, ArrayKind, Kind, RecordKind
+from .kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    ITEMS,
+    LANE_WIDTH,
+    LANES,
+    RELATIONS,
+    SCALARS,
+    VECTOR,
+    ArrayKind,
+    Kind,
+    RecordKind,
+    argument_types,
+    item_kinds,
+    literal,
+    register_types,
+    return_type,
+    word_count,
+)
 from .llvm_instructions import InstructionWriter, Values
 from .typed_tree import (
     AxisLength,
@@ -30,18 +49,6 @@ from .typed_tree import (
     SlicedView,
     Subscript,
     Unary,
-)
-from .value_layout import (
-    ITEMS,
-    RELATIONS,
-    SCALARS,
-    VECTOR,
-    argument_types,
-    item_kinds,
-    literal,
-    register_types,
-    return_type,
-    word_count,
 )
 
 

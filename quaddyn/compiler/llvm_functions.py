@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .kinds import FLOAT, INT, NOTHING, Kind, RecordKind
+from .kinds import (
+    EPILOGUE,
+    FLOAT,
+    INT,
+    ITEMS,
+    NOTHING,
+    Callee,
+    Kind,
+    RecordKind,
+    argument_types,
+    item_kinds,
+    register_types,
+    return_type,
+    word_count,
+)
 from .llvm_expressions import LlvmExpressionWriter
 from .llvm_instructions import Values
 from .typed_tree import (
@@ -23,7 +37,6 @@ from .typed_tree import (
     Targets,
     While,
 )
-from .value_layout import EPILOGUE, ITEMS, Callee, argument_types, item_kinds, register_types, return_type, word_count
 
 __all__ = ["EPILOGUE", "Callee", "LlvmFunctionWriter"]
 

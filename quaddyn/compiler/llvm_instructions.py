@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .kinds import LANE_WIDTH, Kind, RecordKind, ScalarKind
+from .kinds import (
+    BOOL_VECTOR,
+    INT_VECTOR,
+    ITEMS,
+    LANE_WIDTH,
+    VECTOR,
+    Callee,
+    Kind,
+    RecordKind,
+    ScalarKind,
+    item_kinds,
+    register_types,
+    word_count,
+)
 from .typed_tree import Expression, Field, Function, Name
-from .value_layout import BOOL_VECTOR, INT_VECTOR, ITEMS, VECTOR, Callee, item_kinds, register_types, word_count
 from .variable_analysis import aliases, assigned_values
 
 #: Registers of a value.

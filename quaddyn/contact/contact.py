@@ -28,7 +28,7 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..kinematics.inverse import inverse_kinematics
 from ..robot.arguments import check_array, check_integer, check_number, check_sequence, check_wrench
 from ..robot.configuration import set_joint_value
-from ..robot.mesh_vertices import read_vertices
+from ..robot.geometry_models import read_vertices
 from ..robot.model import body_joint
 from ..robot.robot import Robot
 from ..urdf.tree import (

@@ -12,7 +12,7 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_attributes
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
-from ..kinematics.velocity_tasks import FRAME_ROWS
+from ..kinematics.inverse import FRAME_ROWS
 from ..robot.arguments import check_positive
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes, ValidatedAttribute

@@ -11,7 +11,7 @@ import pinocchio as pin
 from ..dynamics import Dynamics, State
 from ..dynamics.arguments import MAX_CONFIGURATION_NORM
 from ..errors import ArgumentError, ArgumentTypeError
-from ..kinematics.velocity_tasks import FRAME_ROWS
+from ..kinematics.inverse import FRAME_ROWS
 from ..robot.arguments import check_sequence, check_vector, check_wrench
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose

@@ -1,8 +1,8 @@
 """Demonstrations: a robot trots or squats on torques computed by this package, and each measured figure is checked."""
 
 from ..deprecation import renamed_names
-from .jump_request import JumpRequest
 from .locomotion_demo import Push, check_plant, crouched_configuration, run_locomotion_demo, supports_locomotion
+from .locomotion_run import JumpRequest
 from .plot import check_output, check_plot
 from .report import DemoCheck, DemoReport, RequestedValue, TorqueRange
 from .squat_demo import run_squat_demo

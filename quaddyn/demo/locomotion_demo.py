@@ -25,12 +25,10 @@ from ..simulation import MujocoPlant, Simulation
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array
 from .demo_terrain import parse_terrain
-from .jump_request import JumpRequest
-from .locomotion_run import LocomotionRun
+from .locomotion_run import JumpRequest, LocomotionRun
 from .plot import check_output, check_plot, draw
-from .report import DemoReport, RequestedValue
+from .report import DemoReport, DemoTimeSeries, RequestedValue
 from .teleoperation import HELP, GainSliders, velocity_from_keys
-from .time_series import DemoTimeSeries
 
 if TYPE_CHECKING:
     from ..viewer import Viewer

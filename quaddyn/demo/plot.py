@@ -12,8 +12,7 @@ from ..errors import ArgumentError
 from ..extras import import_extra
 from ..robot.effective_limits import effective_effort_limits
 from ..urdf.tree import Array
-from .report import joint_kinds
-from .time_series import DemoTimeSeries
+from .report import DemoTimeSeries, joint_kinds
 
 KINDS = (".png", ".pdf", ".svg")
 #: Limits up to this multiple of the largest torque are drawn as lines, others written as text.

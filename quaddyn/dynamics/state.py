@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, NoReturn
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import pinocchio as pin
@@ -34,7 +34,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 
 #: A word, or Pinocchio's own constant.
-ReferenceFrame = Literal["local_world_aligned", "local", "world"] | pin.ReferenceFrame
+ReferenceFrame: TypeAlias = Literal["local_world_aligned", "local", "world"] | pin.ReferenceFrame
 
 #: Pinocchio's constant for each reference.
 REFERENCES: Final = MappingProxyType(

@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..locomotion.fall_detection import FALLEN_HEIGHT, FALLEN_TILT
 from ..robot import load
 from ..robot.arguments import check_array, check_integer, check_positive, check_vector
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..simulation import Simulation
 from ..strict_attributes import StrictAttributes

@@ -13,7 +13,7 @@ from ..dynamics.state_terms import make_tick_terms
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import Numbers, check_integer, check_number, check_sequence, check_vector
 from ..robot.configuration import rotation_matrix
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array

@@ -12,7 +12,7 @@ from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_number
-from ..robot.payload import with_payload
+from ..robot.inertial_update import with_payload
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays

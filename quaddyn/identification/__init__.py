@@ -9,11 +9,10 @@ from .accumulator import Accumulator
 from .actuator_fit import ActuatorFit, fit_actuators
 from .base_parameters import BaseParameters, RankCertificate, base_parameters
 from .excitation import FourierTrajectory, exciting_trajectory
-from .filtering import accelerations, low_pass
 from .fit import fit_accumulated, identify
 from .grouping import Grouping, group_by_rule
 from .identification_result import Identification, Validation
-from .log_samples import samples_from_columns
+from .log_samples import accelerations, low_pass, samples_from_columns
 from .misfit import likely_causes
 from .sample_files import load_samples, save_samples, stream_samples
 from .samples import MotionRange, Samples, split_samples

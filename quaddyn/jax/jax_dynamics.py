@@ -9,8 +9,7 @@ import numpy as np
 
 from ..errors import ArgumentTypeError
 from ..extras import import_extra
-from ..kernels.differentiable import DifferentiableDynamics
-from ..kernels.gradients import DifferentiableOperation
+from ..kernels.differentiable import DifferentiableDynamics, DifferentiableOperation
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 

@@ -10,8 +10,15 @@ from typing import Any
 import numpy as np
 
 from ..compiler import machine
-from ..cuda import arrays
-from ..cuda.arrays import ArrayView, convert_result, current_stream, make_result, to_device, view_array
+from ..cuda.arrays import (
+    ArrayView,
+    contiguous_strides,
+    convert_result,
+    current_stream,
+    make_result,
+    to_device,
+    view_array,
+)
 from ..cuda.driver import LoadedKernel, device
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
@@ -183,7 +190,7 @@ class CudaOperation:
             del strides[axis]
         # Distance of entries, by the last axis with several of them; other axes must agree with it.
         entry = next((step for x, step in zip(shape[::-1], strides[::-1], strict=True) if x > 1), width)
-        regular = arrays.contiguous_strides(shape, entry)
+        regular = contiguous_strides(shape, entry)
         if any(x > 1 and a != b for x, a, b in zip(shape, strides, regular, strict=True)):
             raise ArgumentError(
                 f"{name}: the axes of one state have the strides {tuple(strides)}; pass a contiguous array"

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .factoring import live_nodes
-from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIN, SQRT, Expr, Graph, Vector
+from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIN, SQRT, Expr, Graph, Vector, live_nodes
 from .mechanism import COORDINATE_COUNTS, ROTATING_KINDS, Mechanism
 
 

@@ -14,10 +14,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .crba import add_to_parent, joint_forces_to_root, link_inertias, rotate_inertia, unit_wrenches
 from .graph import Expr, Graph, Vector, cross, plus
 from .mechanism import COORDINATE_COUNTS, ROTATING_KINDS, Mechanism, MechanismBody
-from .rnea import JointPlacements, Rotation, Wrench, dot, wrench_in_parent
+from .rnea import (
+    JointPlacements,
+    Rotation,
+    Wrench,
+    add_to_parent,
+    dot,
+    joint_forces_to_root,
+    link_inertias,
+    rotate_inertia,
+    unit_wrenches,
+    wrench_in_parent,
+)
 
 Parameters = Sequence[Sequence[Expr]]
 

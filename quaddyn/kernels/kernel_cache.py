@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..compiler import machine, object_cache
-from ..compiler.source_fingerprint import fingerprint
+from ..compiler.object_cache import fingerprint
 from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
 from . import native_kernel

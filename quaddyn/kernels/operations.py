@@ -10,11 +10,9 @@ from typing import Final
 
 from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
-from .crba import crba
 from .derivatives import configuration_rates, differentiate
-from .factoring import live_nodes
 from .forward_dynamics import solve_by_articulated_bodies, solve_by_elimination, solve_by_factorization
-from .graph import ADD, DIV, MUL, Expr, Graph, Vector, total
+from .graph import ADD, DIV, MUL, Expr, Graph, Vector, live_nodes, total
 from .joint_coordinates import JointCoordinateMap
 from .kinematics import (
     FramePlacement,
@@ -28,10 +26,9 @@ from .kinematics import (
 from .kinematics import external_wrenches as external
 from .llvm_writer import NORMALIZABLE_TOLERANCE
 from .mechanism import COORDINATE_COUNTS, Mechanism, build_mechanism, most_common_offset, rescale_lengths
-from .parameters import Parameters, constant_parameters, input_parameters, parameter_layout
+from .parameters import Parameters, base_regressor, constant_parameters, input_parameters, parameter_layout, regressor
 from .program import Program, make_program
-from .regressor import base_regressor, regressor
-from .rnea import JointPlacements, dot, joint_placements, rnea
+from .rnea import JointPlacements, crba, dot, joint_placements, rnea
 from .tick_trace import TermTracer
 
 Outputs = tuple[tuple[tuple[str, tuple[int, ...]], ...], Vector]

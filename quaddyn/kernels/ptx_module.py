@@ -16,8 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from .llvm_body import ProgramBodyWriter, Window
-from .llvm_registers import RegisterAllocator
+from .llvm_body import ProgramBodyWriter, RegisterAllocator, Window
 from .llvm_writer import BYTES, Target, VectorWriter
 from .program import Program
 

@@ -16,7 +16,6 @@ from functools import cached_property
 
 import numpy as np
 
-from .crba import add_to_parent, link_inertias, unit_wrenches, wrenches_to_root
 from .graph import Expr, Graph, Vector, cross, plus, total
 from .kinematics import FramePlacement, jacobian_and_origin, path_from_root
 from .mechanism import COORDINATE_COUNTS, GRAVITY, N_INERTIAL_PARAMETERS, Mechanism, group_inertias
@@ -25,15 +24,19 @@ from .rnea import (
     BodyMotion,
     Matrix,
     Wrench,
+    add_to_parent,
     add_wrenches,
     dot,
     inertial_wrench,
     joint_forces,
     joint_placements,
+    link_inertias,
     propagate_motion,
     times,
+    unit_wrenches,
     world_motion,
     wrench_in_parent,
+    wrenches_to_root,
 )
 
 

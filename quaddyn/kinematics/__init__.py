@@ -1,14 +1,12 @@
 """Kinematics: closed-form legs, numeric inverse kinematics, velocity tasks, and distances between links."""
 
 from ..deprecation import renamed_names
-from .capsule_model import CapsuleModel
-from .capsules import Capsule
+from .capsule_model import Capsule, CapsuleModel
 from .collision_model import CollisionModel, Separation
-from .inverse import InverseSolution, inverse_kinematics
+from .inverse import InverseSolution, frame_task, inverse_kinematics, joint_task
 from .leg_kinematics import LegKinematics, LegSolution
 from .leg_survey import IkBranch, LegSurvey, reachable_curve, survey_leg
 from .obstacles import Obstacle
-from .velocity_tasks import frame_task, joint_task
 
 __all__ = [
     "Capsule",

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import check_sequence, check_vector
-from ..robot.geometry_models import to_coal_shape
-from ..robot.mesh_vertices import read_vertices
+from ..robot.geometry_models import read_vertices, to_coal_shape
 from ..robot.model import to_se3
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes

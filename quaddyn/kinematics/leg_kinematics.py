@@ -16,10 +16,17 @@ from ..robot.legs import make_limbs
 from ..robot.limbs import forward_and_left, leg_forward_and_left, trunk_placement
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
-from .leg_geometry import LegGeometry, read_leg_geometry
-from .nearest_foot_position import HIP_TOLERANCE, clamp_to_annulus, nearest_in_turned_plane
+from .leg_geometry import (
+    HIP_TOLERANCE,
+    REDUNDANCY_MODES,
+    LegGeometry,
+    TwoLinks,
+    clamp_to_annulus,
+    nearest_in_turned_plane,
+    read_leg_geometry,
+    reduce_links,
+)
 from .numeric_leg import NumericLeg, chain_jacobian
-from .two_link import REDUNDANCY_MODES, TwoLinks, reduce_links
 
 KNEE_BRANCHES = ("forward", "backward")
 HIP_BRANCHES = ("below", "above")

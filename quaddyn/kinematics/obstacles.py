@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentError
 from ..robot.arguments import check_number, check_vector
 from ..urdf.tree import Array, FrozenArrays, frozen
-from .capsules import cover_box
+from .capsule_model import cover_box
 
 
 @dataclass(frozen=True, slots=True, eq=False)

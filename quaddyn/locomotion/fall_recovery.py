@@ -6,7 +6,7 @@ import numpy as np
 
 from ..dynamics import State
 from ..errors import ArgumentTypeError
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..urdf.tree import Array
 from .command import FALLEN, LocomotionCommand
 from .fall_detection import SIGN_TEXTS

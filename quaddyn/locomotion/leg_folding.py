@@ -10,7 +10,7 @@ import pinocchio as pin
 from ..compiler import IntVector, Record, Vector, entry
 from ..dynamics import State
 from ..errors import QuaddynError
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .leg_pose_solver import LegPoseSolver

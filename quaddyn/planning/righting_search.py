@@ -26,7 +26,7 @@ from ..locomotion.righting import (
     classify_lying_side,
 )
 from ..locomotion.torque_limiter import TorqueLimiter
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..simulation import Simulation
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array

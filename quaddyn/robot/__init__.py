@@ -10,7 +10,7 @@ from .report import Finding, ValidationReport
 from .robot import Foot, Leg, Robot
 
 if TYPE_CHECKING:
-    from .payload import with_payload
+    from .inertial_update import with_payload
 
 
 def _close_frames(*arguments: Any) -> Robot:
@@ -21,6 +21,8 @@ def _close_frames(*arguments: Any) -> Robot:
 
 Robot._close_loop_hook = _close_frames
 
-__getattr__ = lazy_names(__name__, {"with_payload": "payload"}, renamed_names(__name__, {"Report": "ValidationReport"}))
+__getattr__ = lazy_names(
+    __name__, {"with_payload": "inertial_update"}, renamed_names(__name__, {"Report": "ValidationReport"})
+)
 
 __all__ = ["CATALOGUE", "Finding", "Foot", "Leg", "Robot", "ValidationReport", "load", "with_payload"]

@@ -25,7 +25,7 @@ from ..urdf.tree import (
     frozen,
 )
 from .bodies import CompositeBody
-from .mesh_vertices import MAX_FOOT_MESH_BYTES, read_vertices
+from .geometry_models import MAX_FOOT_MESH_BYTES, read_vertices
 
 #: A fixed link counts as the foot when it lies at least this fraction of the body's extent away from the joint.
 MIN_FOOT_LINK_FRACTION = 0.5

@@ -18,7 +18,6 @@ from ..urdf.tree import Array, Limits, frozen
 from . import validation
 from .algorithms import algorithms
 from .arguments import check_sequence
-from .base_rotation import base_rotation_matrix, rotate_document
 from .bodies import CompositeBody, joint_indices, joints_in_loops, merge_fixed_links
 from .configuration import independent_joints
 from .coupling import coupling, remove_mimics, resolve_mimics
@@ -41,7 +40,7 @@ from .plausibility import find_angles_in_degrees, find_unit_errors
 from .report import Finding, ValidationReport
 from .robot import Foot, Robot
 from .root import ROOT_SIZES, ROOTS, attach_root, choose_root, reject_root_names
-from .source import read_source
+from .source import base_rotation_matrix, read_source, rotate_document
 
 REPAIRS = ("inertia",)
 

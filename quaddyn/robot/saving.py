@@ -11,13 +11,12 @@ import numpy as np
 
 from ..errors import ArgumentError, QuaddynError
 from ..urdf.tree import LIMITS, Array, Limits
-from .base_rotation import BASE_JOINT
 from .catalogue import CATALOGUE, find_entry
 from .inertial_update import LOSSES
 from .loader import load
 from .model import add_feet, build_pinocchio_model
 from .robot import Foot, Robot
-from .source import is_text
+from .source import BASE_JOINT, is_text
 
 RECORD_FORMAT = 1
 

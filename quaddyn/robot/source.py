@@ -1,23 +1,192 @@
-"""Reads the source given to `load` (a catalog name, a path or text of URDF or MJCF) into one document."""
+"""Reads the source given to `load` (a catalog name, a path or text of URDF or MJCF) into one document.
+
+Sources that other packages turn into URDF, where these are installed: xacro files, and robot_descriptions.
+
+The argument `base` of `load`: a rotation of the base frame, applied to the document.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
-from collections.abc import Iterable, Mapping
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
 
+import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError, UnreadableFileError
 from ..safe_files import read_regular_file
 from ..urdf.meshes import MeshFinder
 from ..urdf.mjcf import is_mjcf
 from ..urdf.srdf import NamedPose
-from ..urdf.tree import Finding
-from ..urdf.xml import MAX_BYTES
+from ..urdf.tree import Array, Finding, Tree
+from ..urdf.xml import MAX_BYTES, shorten
 from .catalogue import CATALOGUE, find_entry
-from .other_sources import expand_xacro, find_robot_description, is_xacro
+from .root import is_held_by_world
+
+#: A macro's expression in an attribute, or a macro itself.
+UNEXPANDED = re.compile(rb"=\s*(\"[^\"<]*\$[{(]|'[^'<]*\$[{(])|<xacro:(macro|include|property|arg|if|unless)\b")
+
+#: What xacro asks for the folder of a package; a part of ROS.
+ROS_INDEX = "ament_index_python"
+#: How xacro names an argument that has neither a default nor a value.
+NO_ARGUMENT = re.compile(r"[Uu]ndefined substitution argument:?\s+'?([\w./-]+)")
+
+#: A comment, or the rest after one that does not end.
+COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+
+
+class PackageDescription(NamedTuple):
+    """File of robot_descriptions, and the folders in which its meshes are searched."""
+
+    file: Path
+    packages: tuple[Path, ...]
+
+
+def is_xacro(data: bytes | str, name: str) -> bool:
+    """Returns whether a document must be expanded by xacro before it is a URDF."""
+    raw = data.encode(errors="replace") if isinstance(data, str) else data
+    return name.endswith(".xacro") or UNEXPANDED.search(COMMENT.sub(b"", raw)) is not None
+
+
+def expand_xacro(
+    path: Path | None, name: str, finder: MeshFinder, arguments: Mapping[str, str]
+) -> tuple[bytes, tuple[Path, ...]]:
+    """Expands a xacro file; returns the URDF and the folders of the packages that it names.
+
+    Args:
+        path: path of the file; None for text, which cannot be expanded.
+        name: name of the file, for the message.
+        finder: finds the packages that ``$(find ...)`` names; ROS, if installed, finds the others.
+        arguments: values of ``$(arg ...)``.
+
+    Raises:
+        ModelError: the package xacro is not installed, or rejects the file; or a package is not found.
+    """
+    if path is None or importlib.util.find_spec("xacro") is None:
+        command = f"xacro {name} > robot.urdf" if path is not None else "xacro on the file"
+        raise ModelError(
+            f"{name}: the file has xacro macros or ${{...}} that were not expanded; run {command} and load the result"
+            + (
+                ""
+                if path is None
+                else ", or install the package xacro (pip install xacro), with which load expands them"
+            )
+        )
+    xacro = importlib.import_module("xacro")
+    index = _PackageIndex(finder)
+    try:
+        with _resolving_packages_by(index.folder):
+            document = xacro.process_file(str(path), **({"mappings": dict(arguments)} if arguments else {}))
+        text: str = document.toxml()
+    except Exception as error:  # of any kind: its expressions are Python
+        words = _one_line(error)
+        if index.missing:
+            package = index.missing[0]
+            tried = f" (looked in: {', '.join(map(str, finder.roots))})" if finder.roots else ""
+            words = f"$(find {package}) names a package that is not found{tried}; pass packages= with the folder " + (
+                f"{package!r} or its parent folder, or run xacro where ROS is installed"
+            )
+        elif missing := NO_ARGUMENT.search(words):
+            words += f"; pass arguments={{{missing.group(1)!r}: ...}}"
+        raise ModelError(f"{name}: xacro rejects the file: {words}") from None
+    return text.encode(), tuple(index.found)
+
+
+class _PackageIndex:
+    """Folders of packages by name; `found` and `missing` list the packages requested."""
+
+    def __init__(self, finder: MeshFinder) -> None:
+        self.finder = finder
+        self.found: list[Path] = []
+        self.missing: list[str] = []
+        installed = importlib.util.find_spec(ROS_INDEX) is not None
+        self._ros = importlib.import_module(f"{ROS_INDEX}.packages") if installed else None
+
+    def folder(self, package: str) -> str:
+        """Returns the folder of a package.
+
+        Raises:
+            LookupError: there is none.
+        """
+        folder = self.finder.package(package)
+        if folder is not None:
+            self.found.append(folder)
+            return str(folder)
+        try:
+            if self._ros is None:
+                raise LookupError(
+                    f"the ROS package {package!r} was not found; pass its folder or its parent folder as packages="
+                )
+            share = str(self._ros.get_package_share_directory(package))
+        except LookupError:
+            self.missing.append(package)
+            raise
+        self.found.append(Path(share))
+        return share
+
+
+#: Held while xacro runs: it keeps the state of a document in its module.
+_XACRO = threading.Lock()
+
+
+@contextmanager
+def _resolving_packages_by(folder: Callable[[str], str]) -> Iterator[None]:
+    """Makes xacro call `folder`, instead of ROS, for the folder of a package."""
+    index, packages = ModuleType(ROS_INDEX), ModuleType(f"{ROS_INDEX}.packages")
+    packages.__dict__["get_package_share_directory"] = folder
+    index.__dict__["packages"] = packages
+    with _XACRO:
+        before = {module.__name__: sys.modules.get(module.__name__) for module in (index, packages)}
+        sys.modules |= {module.__name__: module for module in (index, packages)}
+        try:
+            yield
+        finally:
+            for name, module in before.items():
+                if module is None:
+                    del sys.modules[name]
+                else:
+                    sys.modules[name] = module
+
+
+def find_robot_description(name: str) -> PackageDescription | None:
+    """Returns the robot of this name in the package robot_descriptions; None if either is missing.
+
+    The package may download the robot's files at its first use.
+
+    Raises:
+        ModelError: the package has this robot, but neither as a URDF nor as an MJCF, or cannot download it.
+    """
+    if not name.isidentifier() or importlib.util.find_spec("robot_descriptions") is None:
+        return None
+    if importlib.util.find_spec(f"robot_descriptions.{name}") is None:
+        return None
+    try:
+        module = importlib.import_module(f"robot_descriptions.{name}")
+    except Exception as error:  # whatever a download may come to
+        raise ModelError(
+            f"{name}: the package robot_descriptions cannot provide this robot: {_one_line(error)}"
+        ) from None
+    file = getattr(module, "URDF_PATH", None) or getattr(module, "MJCF_PATH", None)
+    if file is None:
+        raise ModelError(f"{name}: the package robot_descriptions has this robot neither as a URDF nor as an MJCF")
+    folders = (getattr(module, what, None) for what in ("PACKAGE_PATH", "REPOSITORY_PATH"))
+    found = [Path(folder) for folder in folders if folder is not None]
+    return PackageDescription(Path(file), tuple(dict.fromkeys([*(f.parent for f in found[:1]), *found])))
+
+
+def _one_line(error: Exception) -> str:
+    return shorten(" ".join(str(error).split()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +337,80 @@ def insert_element(source: str | bytes, tag: str) -> str | bytes:
         return source[:end] + tag.encode() + b"\n" + source[end:]
     end = source.rfind("</robot")
     return f"{source[:end]}{tag}\n{source[end:]}"
+
+
+#: Names of the link that is the base frame then, and of the fixed joint from it to the file's own root link.
+BASE_LINK, BASE_JOINT = "turned_base", "turned_base_joint"
+#: Largest deviation of the product of a rotation matrix with its transpose from the identity.
+ORTHOGONALITY_TOLERANCE = 1e-5
+
+
+def base_rotation_matrix(base: ArrayLike | Sequence[float]) -> Array:
+    """Returns the rotation (3, 3) from the base frame of the file to the rotated one.
+
+    Args:
+        base: (3, 3) rotation matrix, or (3,) roll, pitch and yaw as in URDF [rad].
+
+    Raises:
+        ArgumentError: not a rotation.
+        ArgumentTypeError: not numbers.
+    """
+    try:
+        given = np.array(base, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"base: expected numbers, got {type(base).__name__}") from None
+    if given.shape not in ((3,), (3, 3)) or not np.isfinite(given).all():
+        raise ArgumentError(
+            f"base: expected a (3, 3) rotation matrix or (3,) roll, pitch, yaw [rad], finite, got shape {given.shape}"
+        )
+    if given.shape == (3,):
+        return np.asarray(pin.rpy.rpyToMatrix(*given.tolist()))
+    if np.abs(given @ given.T - np.eye(3)).max() > ORTHOGONALITY_TOLERANCE or np.linalg.det(given) < 0.0:
+        raise ArgumentError(f"base: expected a rotation matrix (orthonormal rows, determinant 1), got {given.tolist()}")
+    return given
+
+
+def rotate_document(source: str | bytes, tree: Tree, rotation: Array) -> str | bytes:
+    """Returns the document of `tree` with a new massless root link, rotated against the old one and fixed to it.
+
+    If a joint of the file attaches the robot to the world, that joint carries the new link.  Everything else in the
+    document keeps its line number.
+
+    Raises:
+        ModelError: the file has a link or a joint of this name, or the joint above the robot is not found in the text.
+    """
+    if BASE_LINK in tree.links_by_name or BASE_JOINT in tree.joints_by_name:
+        raise ModelError(
+            f"{tree.file}: base= adds a link {BASE_LINK!r} and a joint {BASE_JOINT!r}, but the file already has one "
+            "of this name; rename it, or rotate the base frame in the file and omit base="
+        )
+    carried = tree.root.name
+    if is_held_by_world(tree):
+        carried = tree.joints[0].child
+        source = _attach_base_link(source, carried, tree.file)
+    rpy = " ".join(repr(float(x) + 0.0) for x in pin.rpy.matrixToRpy(rotation))
+    link = f'<link name="{BASE_LINK}"/>'
+    joint = f'<joint name="{BASE_JOINT}" type="fixed"><origin xyz="0 0 0" rpy="{rpy}"/>'
+    from xml.sax.saxutils import quoteattr  # imports urllib and ssl
+
+    ends = f'<parent link="{BASE_LINK}"/><child link={quoteattr(carried)}/></joint>'
+    return insert_element(source, link + joint + ends)
+
+
+def _attach_base_link(source: str | bytes, link: str, file: str) -> str | bytes:
+    """Returns the document in which the joint that carries `link` carries the new base link instead."""
+    from xml.sax.saxutils import escape  # imports urllib and ssl
+
+    pattern = rf"""(<child\s+link\s*=\s*)(["']){re.escape(escape(link))}\2"""
+    replacement = rf"\g<1>\g<2>{BASE_LINK}\g<2>"
+    if isinstance(source, str):
+        out, count = re.subn(pattern, replacement, source)
+        found: str | bytes = out
+    else:
+        found, count = re.subn(pattern.encode(), replacement.encode(), source)
+    if not count:
+        raise ModelError(
+            f"{file}: base: the file has no <child link=...> element for link {link!r}, so its joint cannot be "
+            "rotated; omit base= and rotate the <origin> of this joint in the file"
+        )
+    return found

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import QuaddynError
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from ..strict_attributes import StrictAttributes

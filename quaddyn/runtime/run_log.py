@@ -18,15 +18,14 @@ import numpy as np
 from ..deprecation import renamed_attributes, renamed_fields, renamed_parameters
 from ..errors import ArgumentError, QuaddynError
 from ..identification import ActuatorFit, fit_actuators
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..robot.saving import from_record
 from ..safe_files import open_regular_file
 from ..simulation.file_format import RECORDING, SUFFIX_FORMATS, recognize_format
 from ..simulation.log import Log, make_joint_fields, plot_panels
-from ..simulation.mcap_file import COMMANDED_EFFORT, Message
+from ..simulation.mcap_file import COMMANDED_EFFORT, Message, RobotMessages
 from ..simulation.recorded_run import RecordedRun, base_columns, joint_columns
-from ..simulation.robot_messages import RobotMessages
 from ..simulation.sensors import Measurement, reading_layout
 from ..urdf.tree import Array, frozen
 from .controller import Controller

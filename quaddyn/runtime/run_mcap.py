@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..simulation.mcap_file import Message
-from ..simulation.robot_messages import JOINTS, make_base_messages, make_imu_message
+from ..simulation.mcap_file import JOINTS, Message, make_base_messages, make_imu_message
 from .motor_command import COMMAND_FIELDS
 from .recording import STAGES
 

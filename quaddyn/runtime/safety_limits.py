@@ -10,7 +10,7 @@ from ..control import JointPD
 from ..deprecation import renamed_attributes, renamed_fields
 from ..errors import ArgumentError
 from ..robot.arguments import Numbers, check_array, check_positive
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .safety_checks import LimitArrays

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..deprecation import renamed_overrides
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
 from ..simulation.sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors, read_motor_state

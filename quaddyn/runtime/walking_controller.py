@@ -18,7 +18,7 @@ from ..kinematics import LegKinematics
 from ..locomotion import LocomotionController
 from ..locomotion.modes import LocomotionMode
 from ..robot.arguments import check_number
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement, reading_layout
 from ..urdf.tree import Array

@@ -6,7 +6,7 @@ from .batch import SimulationBatch
 from .depth_camera import DepthCamera, camera_pose
 from .held_bodies import HeldBody, HeldState
 from .log import Log
-from .mujoco_contact import MujocoContact
+from .mujoco_model import MujocoContact
 from .mujoco_plant import MujocoPlant
 from .plant import Plant
 from .records import Checkpoint, ContactPoint, Work

@@ -13,13 +13,6 @@ from ..dynamics.joint_placements import integrate_configuration, place_joints
 from ..dynamics.kinematic_tree import KinematicTree, PointForces
 from .contact_data import ContactLaw, StepDynamics, StepModel, StepState
 from .contact_step import TOLERANCE, complete_step, compute_position_correction, solve_contact_step
-from .energy_balance import (
-    FLIGHT_RISE_SPEED,
-    GROUND_RISE_SPEED,
-    KINETIC_ERROR_FRACTION,
-    Energies,
-    compute_mechanical_energy,
-)
 from .plant_data import PlantData
 from .step_memory import (
     ContactStatus,
@@ -27,7 +20,17 @@ from .step_memory import (
     StepResult,
     clear_totals,
 )
-from .terms import StepTerms, compute_bias, compute_inertia, compute_push_forces
+from .terms import (
+    FLIGHT_RISE_SPEED,
+    GROUND_RISE_SPEED,
+    KINETIC_ERROR_FRACTION,
+    Energies,
+    StepTerms,
+    compute_bias,
+    compute_inertia,
+    compute_mechanical_energy,
+    compute_push_forces,
+)
 
 #: Maximum number of midpoint iterations, and the velocity change at which they end, relative to the largest velocity.
 MAX_MIDPOINT_ITERATIONS, MIDPOINT_TOLERANCE = 4, 1e-7

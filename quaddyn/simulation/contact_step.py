@@ -22,8 +22,7 @@ from .collisions import collide_range, may_be_in_reach
 from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState
 from .drives import close_backlash
 from .joint_stops import find_joint_stops
-from .sparse_inertia import factorize, solve_all_transposed, solve_lower, solve_transposed
-from .terms import StepTerms
+from .terms import StepTerms, factorize, solve_all_transposed, solve_lower, solve_transposed
 
 #: Maximum number of repeated computations of joint friction, and the ratio to Coulomb friction above which it repeats.
 MAX_FRICTION_ITERATIONS, FRICTION_EXCESS_RATIO = 10, 1.05

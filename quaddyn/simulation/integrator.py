@@ -21,7 +21,6 @@ from .adaptive_step import (
 )
 from .contact_data import SphereContacts
 from .drives import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
-from .energy_balance import INACCURATE_HEIGHT, INACCURATE_KINETIC_FRACTION
 from .lanes import LaneData, compute_lane_command, load_lane, store_lane, with_lane_weight
 from .plant_data import PlantData
 from .step_memory import (
@@ -33,7 +32,7 @@ from .step_memory import (
     clear_totals,
 )
 from .substeps import accumulate_contacts, publish_step
-from .terms import StepTerms, compute_push_forces
+from .terms import INACCURATE_HEIGHT, INACCURATE_KINETIC_FRACTION, StepTerms, compute_push_forces
 
 #: Length of the shortest substep divided by that of the step, and the maximum number of trials per step.
 MIN_SUBSTEP_FRACTION, MAX_SUBSTEP_TRIALS = 1.0 / 32.0, 24

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..compiler import ByteVector, IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled
 from ..dynamics.kinematic_tree import INERTIA
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from .contact_data import ContactLaw, StepModel
 from .drives import Drives

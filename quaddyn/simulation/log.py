@@ -1,4 +1,9 @@
-"""`Log`: recorded run of a plant, for plots, files and other programs."""
+"""`Log`: recorded run of a plant, for plots, files and other programs.
+
+`LogBuilder`: collects states, torques and contacts of a plant tick by tick for a `Log`.
+
+Records in files: an archive of arrays and one JSON text, without pickles.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +11,118 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..archives import read_arrays
 from ..deprecation import renamed_fields
 from ..errors import ArgumentError, QuaddynError
 from ..extras import import_extra
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
-from ..robot.saving import from_record
+from ..robot.saving import from_record, to_record
+from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
 from ..urdf.tree import Array, frozen
-from .archive import load, save
-from .mcap_file import COMMANDED_EFFORT, Message
+from .mcap_file import COMMANDED_EFFORT, JOINTS, WORLD, WRENCH, Message, RobotMessages, make_base_messages, make_vector
 from .recorded_run import RecordedRun, base_columns, joint_columns
 from .records import ActivePush, Checkpoint, ContactPoint
-from .robot_messages import JOINTS, WORLD, WRENCH, RobotMessages, make_base_messages, make_vector
+
+#: Format of the files that `save` writes, and the formats that `load` reads.
+FORMAT, READABLE_FORMATS = 3, (1, 2, 3)
+#: New names of the classes and of their fields that files of format 1 hold under an old name.
+RENAMED_CLASSES = {"Push": "ActivePush", "TouchingPoint": "ContactPoint"}
+RENAMED_FIELDS = {
+    "Log": {
+        "joints": "joint_names",
+        "lost": "level_residuals",
+        "places": "joint_slices",
+        "ratio": "steps_per_tick",
+        "start": "initial_checkpoint",
+        "units": "joint_units",
+    }
+}
+
+
+def save(record: object, path: str | os.PathLike[str]) -> Path:
+    """Writes a record, a dataclass of numbers, strings, arrays, tuples and other such records, and returns the path."""
+    arrays: dict[str, Any] = {}
+    text = json.dumps({"format": FORMAT, "record": _to_json(record, arrays)})
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, meta=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
+    return Path(path)
+
+
+def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
+    """Reads a record that `save` wrote.
+
+    Args:
+        path: file to read.
+        kinds: classes that may occur in the file: first that of the record, then those within it.
+
+    Raises:
+        ArgumentError: the file does not contain such a record.
+        OSError: the file cannot be opened.
+    """
+    record_class, classes = next(iter(kinds)), {kind.__name__: kind for kind in kinds}
+    message = f"{path}: the file is not a {record_class.__name__.lower()} saved by quaddyn, or it is damaged"
+    with open_regular_file(path) as file:
+        try:
+            arrays = read_arrays(file)
+            meta = json.loads(arrays.pop("meta").tobytes())
+            if meta["format"] not in READABLE_FORMATS:
+                raise ArgumentError(
+                    f"the file has format {meta['format']}, but this version of quaddyn reads formats up to {FORMAT}"
+                )
+            record = _from_json(meta["record"], arrays, classes)
+        except ArgumentError as error:
+            raise ArgumentError(f"{path}: {error}") from None
+        except DAMAGED_ARCHIVE_ERRORS:
+            raise ArgumentError(message) from None
+    if not isinstance(record, record_class):
+        raise ArgumentError(message)
+    return record
+
+
+def _to_json(value: Any, arrays: dict[str, Any]) -> Any:
+    """Returns a value as JSON data; its arrays are added to `arrays`, and the data contain their names."""
+    if isinstance(value, np.ndarray):
+        name = f"a{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, tuple):
+        return {"tuple": [_to_json(item, arrays) for item in value]}
+    if isinstance(value, Robot):
+        return {"robot": json.dumps(to_record(value))}
+    if is_dataclass(value):
+        return {type(value).__name__: {f.name: _to_json(getattr(value, f.name), arrays) for f in fields(value)}}
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def _from_json(value: Any, arrays: dict[str, Any], classes: Mapping[str, type]) -> Any:
+    """Returns the value that `_to_json` converted; `classes` are the dataclasses by name."""
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "array":
+        array = arrays[content]
+        array.flags.writeable = False
+        return array
+    if kind == "robot":  # built when it is needed, see `Log.robot`
+        return str(content)
+    if kind == "tuple":
+        return tuple(_from_json(item, arrays, classes) for item in content)
+    kind = RENAMED_CLASSES.get(str(kind), str(kind))
+    new_names = RENAMED_FIELDS.get(kind, {})
+    return classes[kind](
+        **{new_names.get(name, name): _from_json(item, arrays, classes) for name, item in content.items()}
+    )
 
 
 @renamed_fields(
@@ -288,3 +385,116 @@ def make_joint_fields(robot: Robot) -> dict[str, Any]:
         "joint_units": units,
         "joint_slices": frozen(np.reshape(rows, (-1, 3))),
     }
+
+
+class LogBuilder:
+    """Buffers for the ticks of a run.
+
+    Args:
+        robot: robot of the plant.
+        start: state at the start of the run.
+        steps_per_tick: time steps per tick.
+        ticks: maximum number of ticks.
+        spheres: names whose forces are recorded even if they are zero.
+        record_residuals: whether to record the residual of each level of whole-body control.
+    """
+
+    __slots__ = (
+        "_forces",
+        "_outcomes",
+        "_q",
+        "_record_residuals",
+        "_residuals",
+        "_robot",
+        "_start",
+        "_steps_per_tick",
+        "_tau",
+        "_time",
+        "_v",
+    )
+
+    def __init__(
+        self,
+        robot: Robot,
+        start: Checkpoint,
+        steps_per_tick: int,
+        ticks: int,
+        spheres: Sequence[str],
+        record_residuals: bool,
+    ) -> None:
+        self._robot, self._start, self._steps_per_tick, self._record_residuals = (
+            robot,
+            start,
+            steps_per_tick,
+            record_residuals,
+        )
+        self._time = np.empty(ticks)
+        self._q, self._v, self._tau = (np.empty((ticks, n)) for n in (robot.nq, robot.nv, robot.nu))
+        self._forces = {name: np.zeros((ticks, 3)) for name in spheres}
+        self._outcomes, self._residuals = list[str](), list[list[float]]()
+
+    def record_state(self, i: int, time: float, q: Array, v: Array) -> None:
+        """Records the state of the plant before the controller is called.
+
+        Args:
+            i: number of the tick, from 0.
+            time: time of the plant [s].
+            q: (nq,) configuration.
+            v: (nv,) velocity.
+        """
+        self._time[i], self._q[i], self._v[i] = time, q, v
+
+    def record_command(self, i: int, command: object, tau: Any, contacts: Sequence[ContactPoint]) -> None:
+        """Records the command of a tick and the contacts after it.
+
+        Args:
+            i: number of the tick.
+            command: value that the controller returned.
+            tau: (nu,) torques of that value [N m or N].
+            contacts: contacts of the last step.
+        """
+        self._tau[i] = tau
+        for contact in contacts:
+            name = contact.sphere if contact.link is None else contact.link
+            self._forces.setdefault(name, np.zeros((len(self._time), 3)))[i] += contact.force
+        self._outcomes.append(_read_outcome(command))
+        self._residuals.append(_read_level_residuals(command) if self._record_residuals else [])
+
+    def build(self) -> Log:
+        """Returns the log of all ticks."""
+        forces = np.array(list(self._forces.values())).reshape(-1, len(self._time), 3).transpose(1, 0, 2)
+        return Log(
+            self._start,
+            self._steps_per_tick,
+            frozen(self._time),
+            frozen(self._q),
+            frozen(self._v),
+            frozen(self._tau),
+            frozen(forces),
+            tuple(self._forces),
+            status=tuple(self._outcomes),
+            level_residuals=_pad_rows(self._residuals),
+            **make_joint_fields(self._robot),
+            robot_record=self._robot,
+        )
+
+
+def _read_outcome(command: object) -> str:
+    """Returns the outcome of a command's whole-body control; its mode without that; "" for torques only."""
+    wbc_command = getattr(command, "wbc_command", command)
+    if wbc_command is None:
+        return str(getattr(getattr(command, "mode", None), "value", ""))
+    return str(getattr(getattr(wbc_command, "status", None), "outcome", ""))
+
+
+def _read_level_residuals(command: object) -> list[float]:
+    """Returns the residual of each level of a command's whole-body control [m/s^2]."""
+    return [level.residual for level in getattr(getattr(command, "wbc_command", command), "levels", ())]
+
+
+def _pad_rows(rows: list[list[float]]) -> Array:
+    """Returns rows of different lengths as one array, padded with NaN."""
+    out = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
+    for padded, row in zip(out, rows, strict=True):
+        padded[: len(row)] = row
+    return frozen(out)

@@ -1,17 +1,42 @@
-"""MCAP files of ROS 2 messages: CDR for Foxglove, PlotJuggler and rosbag2, or JSON."""
+"""MCAP files of ROS 2 messages: CDR for Foxglove, PlotJuggler and rosbag2, or JSON.
+
+Messages of a recorded robot, and a layout with which Foxglove draws it.
+
+===================  ===============================  ==========================================================
+topic                type                             content
+===================  ===============================  ==========================================================
+/robot_description   std_msgs/msg/String              URDF of the robot
+/robot_shapes        std_msgs/msg/String              the same links with simple shapes, which need no mesh files
+/tf_static           tf2_msgs/msg/TFMessage           placements of links behind fixed joints, and of a fixed root
+/tf                  tf2_msgs/msg/TFMessage           placements of all other links, at most `MAX_TF_RATE` per second
+/joint_states        sensor_msgs/msg/JointState       position, velocity, effort (torque) of the actuated joints
+/base                geometry_msgs/msg/PoseStamped    pose of a free base in the world
+/base_velocity       geometry_msgs/msg/TwistStamped   twist of a free base, in base axes
+/odom                nav_msgs/msg/Odometry            both, as ROS 2 expects them
+===================  ===============================  ==========================================================
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
+from xml.etree.ElementTree import Element, SubElement, tostring
 
+import numpy as np
+import pinocchio as pin
+
+from ..dynamics import Dynamics
 from ..errors import ArgumentError
 from ..extras import import_extra
+from ..robot.robot import Robot
+from ..robot.saving import urdf_text
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
+from ..urdf.tree import Array, BoxShape, CylinderShape, Geometry, SphereShape
 from .ros_messages import MESSAGES, decode_cdr, encode_cdr, encode_json, has_header, make_schema
 
 #: Topic, type, frame, and content of a message; the header is added where the type has one.
@@ -138,3 +163,249 @@ def read_messages(
         except (damage, compression, *DAMAGED_ARCHIVE_ERRORS) as error:
             place = f"{path}: after topic {topic!r}" if topic else f"{path}"
             raise ArgumentError(f"{place}: the MCAP file is damaged: {str(error) or type(error).__name__}") from None
+
+
+JOINTS, IMU, POSE, TWIST, WRENCH, ODOMETRY, TRANSFORMS, STRING = (
+    "sensor_msgs/msg/JointState",
+    "sensor_msgs/msg/Imu",
+    "geometry_msgs/msg/PoseStamped",
+    "geometry_msgs/msg/TwistStamped",
+    "geometry_msgs/msg/WrenchStamped",
+    "nav_msgs/msg/Odometry",
+    "tf2_msgs/msg/TFMessage",
+    "std_msgs/msg/String",
+)
+#: Topics whose last message describes the robot until the end of the file.
+LATCHED = ("/robot_description", "/robot_shapes", "/tf_static")
+WORLD = "world"
+#: Largest number of messages on /tf per second.
+MAX_TF_RATE = 100.0
+#: Radius of the bars that are drawn for links without simple shapes [m].
+BAR_RADIUS = 0.015
+
+
+def make_vector(values: Sequence[float]) -> dict[str, float]:
+    """Returns the first three values as a vector message with the fields x, y and z."""
+    return dict(zip("xyz", values[:3], strict=True))
+
+
+def make_base_messages(q: Array, v: Array | None, child: str = "base") -> list[Message]:
+    """Returns the messages of a free base.
+
+    Args:
+        q: (at least 7,) position [m] and quaternion (x, y, z, w), world axes.
+        v: (at least 6,) linear [m/s] and angular velocity [rad/s], base axes; None if not known.
+        child: name of the root link.
+    """
+    pose = {"position": make_vector(q[:3].tolist()), "orientation": dict(zip("xyzw", q[3:7].tolist(), strict=True))}
+    messages: list[Message] = [("/base", POSE, WORLD, {"pose": pose})]
+    if v is not None:
+        twist = {"linear": make_vector(v[:3].tolist()), "angular": make_vector(v[3:6].tolist())}
+        unknown = [0.0] * 36
+        odometry = {
+            "child_frame_id": child,
+            "pose": {"pose": pose, "covariance": unknown},
+            "twist": {"twist": twist, "covariance": unknown},
+        }
+        messages += [("/base_velocity", TWIST, child, {"twist": twist}), ("/odom", ODOMETRY, WORLD, odometry)]
+    return messages
+
+
+def make_imu_message(gyro: Sequence[float], accelerometer: Sequence[float]) -> Message:
+    """Returns the message of an IMU without orientation, which the covariance -1 states.
+
+    Args:
+        gyro: (3,) angular velocity [rad/s].
+        accelerometer: (3,) specific force [m/s^2].
+    """
+    content = {
+        "orientation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0},
+        "orientation_covariance": [-1.0, *[0.0] * 8],
+        "angular_velocity": make_vector(gyro),
+        "angular_velocity_covariance": [0.0] * 9,
+        "linear_acceleration": make_vector(accelerometer),
+        "linear_acceleration_covariance": [0.0] * 9,
+    }
+    return "/imu", IMU, "imu", content
+
+
+class RobotMessages:
+    """Converter of configurations of a robot to messages that place and describe its links.
+
+    Args:
+        robot: the robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self._dynamics, self._rest = Dynamics(robot), np.zeros(robot.nv)
+        joints = [(WORLD, robot.tree.root.name, robot.root != "fixed")] if robot.tree.root.name != WORLD else []
+        joints += [(joint.parent, joint.child, joint.type != "fixed") for joint in robot.tree.joints]
+        self._moving = [(parent, child) for parent, child, moves in joints if moves]
+        self._fixed = [(parent, child) for parent, child, moves in joints if not moves]
+        self._last_time = -np.inf
+
+    def describe(self, seconds: float) -> list[Message]:
+        """Returns the messages of the topics `LATCHED`, at the time of the first tick [s]."""
+        robot = self.robot
+        return [
+            ("/robot_description", STRING, "", {"data": urdf_text(robot)}),
+            ("/robot_shapes", STRING, "", {"data": make_simple_shapes_urdf(robot)}),
+            ("/tf_static", TRANSFORMS, "", {"transforms": self._transforms(seconds, robot.q_home, self._fixed)}),
+        ]
+
+    def make_transforms(self, seconds: float, configuration: Callable[[], Array]) -> list[Message]:
+        """Returns the message of /tf, unless the last one is too recent.
+
+        Args:
+            seconds: time [s].
+            configuration: returns q (nq,); called only for a message.  Where it raises an `ArgumentError` or q is not
+                valid, as in a damaged recording, there is no message.
+        """
+        if abs(seconds - self._last_time) < 1.0 / MAX_TF_RATE - 1e-6:
+            return []
+        with suppress(ArgumentError):
+            q = np.ascontiguousarray(configuration(), dtype=np.float64)
+            transforms = self._transforms(seconds, q, self._moving)
+            self._last_time = seconds
+            return [("/tf", TRANSFORMS, "", {"transforms": transforms})]
+        return []
+
+    def _transforms(self, seconds: float, q: Array, pairs: Iterable[tuple[str, str]]) -> list[dict[str, object]]:
+        """Returns the placement of each child in its parent link as geometry_msgs/msg/TransformStamped."""
+        state = self._dynamics.update(q, self._rest)
+        out: list[dict[str, object]] = []
+        for parent, child in pairs:
+            placement = state.placement(child)
+            rotation, translation = placement.rotation, placement.translation
+            if parent != WORLD:
+                to_parent = state.placement(parent)
+                rotation = to_parent.rotation.T @ rotation
+                translation = to_parent.rotation.T @ (translation - to_parent.translation)
+            transform = {
+                "translation": make_vector(translation.tolist()),
+                "rotation": dict(zip("xyzw", pin.Quaternion(rotation).coeffs().tolist(), strict=True)),
+            }
+            header = {"stamp": make_stamp(seconds), "frame_id": parent}
+            out.append({"header": header, "child_frame_id": child, "transform": transform})
+        return out
+
+
+def make_simple_shapes_urdf(robot: Robot) -> str:
+    """Returns a URDF with the links and joints of a robot and simple shapes only, which viewers draw without files.
+
+    A link is drawn by its boxes, cylinders and spheres; without any, by bars to the joints of its children, and by a
+    sphere at a foot.
+    """
+    tree, root = robot.tree, Element("robot", name=robot.name)
+    feet = {leg.foot.frame: leg.foot for leg in robot.legs.values() if leg.foot.radius > 0.0}
+    for link in tree.links:
+        element = SubElement(root, "link", name=link.name)
+        shapes = [each for each in link.visuals if _is_simple(each)]
+        shapes = shapes or [each for each in link.collisions if _is_simple(each)]
+        for each in shapes:
+            _add_visual(element, each.shape, each.placement.translation, each.placement.rotation)
+        if shapes:
+            continue
+        if (foot := feet.get(link.name)) is not None:
+            _add_visual(element, SphereShape(foot.radius), foot.offset, np.eye(3))
+        for joint in tree.children[link.name]:
+            end = joint.placement.translation
+            if (length := float(np.linalg.norm(end))) > BAR_RADIUS:
+                z = pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), end).toRotationMatrix()
+                _add_visual(element, CylinderShape(BAR_RADIUS, length), 0.5 * end, z)
+    for joint in tree.joints:
+        element = SubElement(root, "joint", name=joint.name, type=joint.type)
+        SubElement(element, "parent", link=joint.parent)
+        SubElement(element, "child", link=joint.child)
+        _add_origin(element, joint.placement.translation, joint.placement.rotation)
+        if joint.type not in ("fixed", "floating"):
+            SubElement(element, "axis", xyz=" ".join(f"{x:.9g}" for x in joint.axis))
+        if joint.type in ("revolute", "prismatic"):
+            limits = {"lower": joint.limits.lower, "upper": joint.limits.upper, "effort": joint.limits.effort}
+            limits |= {"velocity": joint.limits.velocity}
+            SubElement(element, "limit", {k: f"{float(np.clip(x, -1e9, 1e9)):.9g}" for k, x in limits.items()})
+    return tostring(root, encoding="unicode")
+
+
+def _is_simple(geometry: Geometry) -> bool:
+    return isinstance(geometry.shape, BoxShape | CylinderShape | SphereShape)
+
+
+def _add_origin(element: Element, translation: Array, rotation: Array) -> None:
+    angles = pin.rpy.matrixToRpy(rotation)
+    SubElement(
+        element, "origin", xyz=" ".join(f"{x:.9g}" for x in translation), rpy=" ".join(f"{x:.9g}" for x in angles)
+    )
+
+
+def _add_visual(element: Element, shape: object, translation: Array, rotation: Array) -> None:
+    """Adds a ``<visual>`` of a box, cylinder or sphere."""
+    visual = SubElement(element, "visual")
+    _add_origin(visual, translation, rotation)
+    geometry = SubElement(visual, "geometry")
+    if isinstance(shape, BoxShape):
+        SubElement(geometry, "box", size=" ".join(f"{x:.9g}" for x in shape.size))
+    elif isinstance(shape, CylinderShape):
+        SubElement(geometry, "cylinder", radius=f"{shape.radius:.9g}", length=f"{shape.length:.9g}")
+    elif isinstance(shape, SphereShape):
+        SubElement(geometry, "sphere", radius=f"{shape.radius:.9g}")
+
+
+def make_foxglove_layout(robot: Robot, topics: Sequence[str]) -> bytes:
+    """Returns a layout for Foxglove as JSON: the robot in 3D beside plots of its joints and vertical contact forces.
+
+    Args:
+        robot: the robot.
+        topics: topics of the file with contact forces, such as "/contact/FL".
+    """
+    plots = {
+        "joint positions [rad, m]": [f"/joint_states.position[{i}]" for i in range(robot.nu)],
+        "joint torques [N m, N]": [f"/joint_states.effort[{i}]" for i in range(robot.nu)],
+        "vertical contact forces [N]": [f"{topic}.wrench.force.z" for topic in topics],
+    }
+    panels: dict[str, object] = {
+        "3D!robot": {
+            "followMode": "follow-position",
+            "followTf": robot.tree.root.name,
+            "cameraState": {"distance": 2.5, "phi": 65, "thetaOffset": 45, "perspective": True, "fovy": 45},
+            "topics": {topic: {"visible": False} for topic in LATCHED[:2]},
+            "layers": {
+                "grid": {
+                    "layerId": "foxglove.Grid",
+                    "instanceId": "grid",
+                    "label": "ground",
+                    "visible": True,
+                    "frameLocked": True,
+                    "frameId": WORLD,
+                },
+                "robot": {
+                    "layerId": "foxglove.Urdf",
+                    "instanceId": "robot",
+                    "label": robot.name,
+                    "visible": True,
+                    "frameLocked": True,
+                    "framePrefix": "",
+                    "sourceType": "topic",
+                    "topic": LATCHED[1],
+                    "displayMode": "visual",
+                },
+            },
+        }
+    }
+    column: object = None
+    for title, paths in reversed(plots.items()):
+        if paths:
+            panel = f"Plot!{title.replace(' ', '')}"
+            lines = [{"value": path, "enabled": True, "timestampMethod": "receiveTime"} for path in paths]
+            panels[panel] = {"paths": lines, "foxglovePanelTitle": title, "xAxisVal": "timestamp", "isSynced": True}
+            column = panel if column is None else {"direction": "column", "first": panel, "second": column}
+    scene: object = {"direction": "row", "first": "3D!robot", "second": column, "splitPercentage": 60}
+    layout = {
+        "configById": panels,
+        "globalVariables": {},
+        "userNodes": {},
+        "playbackConfig": {"speed": 1.0},
+        "layout": "3D!robot" if column is None else scene,
+    }
+    return json.dumps(layout, indent=1).encode()

@@ -1,29 +1,100 @@
 """A `Robot` as a MuJoCo model, built body by body from its record and not from the file.
 
 MuJoCo's own importer rejects many real robots for their massless links, rounds inertias and has no planar joints.
+
+Closed loops in MuJoCo: equality constraints between sites, and positions of dependent joints.
+
+`MujocoContact`: the contact parameters of a MuJoCo model, and presets of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import ModelError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
+from ..robot.arguments import check_positive
 from ..robot.bodies import CompositeBody
 from ..robot.configuration import independent_joints
 from ..robot.loops import LoopCoupling
 from ..robot.model import PLANAR_ROOT, rotation_to
 from ..robot.robot import Robot
 from ..urdf.mjcf import import_mujoco
-from ..urdf.tree import Array, Inertial
+from ..urdf.tree import Array, Inertial, Pose
 from .actuators import Actuators
-from .mujoco_loops import LoopJoints, add_loops, mujoco_quaternion
 from .spheres import PlacedSphere
 from .terrain import Box, Plane, Terrain
+
+#: Distance along the axis between the two connected points of a revolute loop [m].
+HINGE_POINT_DISTANCE = 0.1
+
+
+def add_loops(mujoco: Any, spec: Any, bodies: Sequence[Any], robot: Robot) -> None:
+    """Adds equality constraints for the loops of a robot.
+
+    A ball joint connects a point, a revolute joint two points on its axis, and a weld a frame.
+
+    Args:
+        mujoco: the module ``mujoco``.
+        spec: ``mujoco.MjSpec`` of the robot.
+        bodies: its bodies, in the order of the robot.
+        robot: robot with loops.
+    """
+    kinds, sites = mujoco.mjtEq, mujoco.mjtObj.mjOBJ_SITE
+    for loop in robot.loops:
+        for n_point in range(2 if loop.kind == "revolute" else 1):
+            names = [f"loop {loop.name} {side} {n_point}" for side in "AB"]
+            ends = ((loop.link_a, loop.placement_a), (loop.link_b, loop.placement_b))
+            for name, (link, placement) in zip(names, ends, strict=True):
+                body_index, link_pose = _find_body_of_link(robot, link)
+                pose_in_body = link_pose @ placement
+                position = pose_in_body.translation + n_point * HINGE_POINT_DISTANCE * pose_in_body.rotation[:, 2]
+                bodies[body_index].add_site(name=name, pos=position, quat=mujoco_quaternion(pose_in_body.rotation))
+            kind = kinds.mjEQ_WELD if loop.kind == "weld" else kinds.mjEQ_CONNECT
+            equality = spec.add_equality(type=kind, objtype=sites, name1=names[0], name2=names[1])
+            if loop.kind == "weld":
+                data = np.zeros(len(equality.data))
+                data[10] = 1.0  # torque per force: rotation and translation alike
+                equality.data = data
+
+
+class LoopJoints:
+    """Dependent joints of closed loops: entries in the full coordinates and in MuJoCo's qpos and qvel.
+
+    Args:
+        loops: loops of the robot.
+        entries: indices of each joint in q_all, v_all, qpos and qvel.
+    """
+
+    def __init__(self, loops: LoopCoupling, entries: Sequence[tuple[int, int, int, int]]) -> None:
+        self.loops = loops
+        self.q, self.v, self.qpos, self.qvel = np.array(entries, dtype=np.intp).reshape(-1, 4).T
+
+    def to_mujoco(self, q: Array, v: Array, qpos: Array, qvel: Array, zero: Array) -> None:
+        """Writes the positions and velocities of the joints at (q, v) to `qpos` and `qvel`."""
+        joint_state = self.loops.at(q)
+        qpos[self.qpos], qvel[self.qvel] = joint_state.q[self.q] + zero[self.qpos], joint_state.velocity(v)[self.v]
+
+
+def _find_body_of_link(robot: Robot, link: str) -> tuple[int, Pose]:
+    """Returns the index of the body that contains a link, and the placement of the link in that body."""
+    return next(
+        (i, pose) for i, body in enumerate(robot.bodies) for body_link, pose in body.links if body_link.name == link
+    )
+
+
+def mujoco_quaternion(rotation: Array) -> Array:
+    """Returns the quaternion (4,) of a rotation in MuJoCo's order, w first."""
+    x, y, z, w = pin.Quaternion(np.array(rotation)).coeffs()
+    return np.array([w, x, y, z])
+
 
 #: Minimum radius of spheres in MuJoCo, used for point feet [m].
 MIN_SPHERE_RADIUS = 1e-5
@@ -401,3 +472,115 @@ def make_coordinate_map(
         tuple(mimics),
         LoopJoints(robot.coupling, dependent_joints) if isinstance(robot.coupling, LoopCoupling) else None,
     )  # fmt: skip
+
+
+#: Friction cones of MuJoCo.
+CONES = ("elliptic", "pyramidal")
+#: Contact dimensions of MuJoCo that have sliding friction: sliding, with torsion, with torsion and rolling.
+CONTACT_DIMENSIONS = (3, 4, 6)
+
+
+def _validate_numbers(name: str, values: object, count: int) -> tuple[float, ...]:
+    """Returns a tuple of `count` finite numbers; raises if `values` is not one."""
+    if not isinstance(values, tuple) or len(values) != count:
+        raise ArgumentTypeError(f"{name}: expected a tuple of {count} numbers, got {values!r}")
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ArgumentTypeError(f"{name}: expected a tuple of {count} numbers, got {values!r}")
+        if not math.isfinite(value):
+            raise ArgumentError(f"{name}: expected finite numbers, got {values}")
+    return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MujocoContact:
+    """Contact parameters of a MuJoCo model, named as in MuJoCo; the defaults are MuJoCo's.
+
+    Sliding friction is a property of the plant and its terrain (`MujocoPlant.friction`).
+
+    Attributes:
+        cone: shape of the friction cones, "pyramidal" or "elliptic".
+        impratio: ratio of frictional to normal constraint impedance.  With elliptic cones a larger ratio means less
+            creep under tangential load.
+        solref: time constant [s] and damping ratio of the contact springs, both positive; or the negated stiffness
+            [1/s^2] and damping [1/s], both negative.  None: critically damped, twice the time step of the plant.
+        solimp: impedance at no penetration, impedance at full width, width [m], midpoint and power of the transition.
+        condim: contact dimension; 3 for sliding friction, 4 with torsional, 6 with torsional and rolling friction.
+        torsional: coefficient of torsional friction [m].
+        rolling: coefficient of rolling friction [m].
+
+    Raises:
+        ArgumentError: an attribute out of range.
+        ArgumentTypeError: an attribute of the wrong type.
+    """
+
+    cone: str = "pyramidal"
+    impratio: float = 1.0
+    solref: tuple[float, float] | None = (0.02, 1.0)
+    solimp: tuple[float, float, float, float, float] = (0.9, 0.95, 0.001, 0.5, 2.0)
+    condim: int = 3
+    torsional: float = 0.005
+    rolling: float = 0.0001
+
+    def __post_init__(self) -> None:
+        if self.cone not in CONES:
+            raise ArgumentError(f"cone: expected one of {', '.join(CONES)}, got {self.cone!r}")
+        check_positive("impratio", self.impratio)
+        if isinstance(self.condim, bool) or self.condim not in CONTACT_DIMENSIONS:
+            raise ArgumentError(f"condim: expected one of {CONTACT_DIMENSIONS}, got {self.condim!r}")
+        for name in ("torsional", "rolling"):
+            check_positive(name, getattr(self, name), zero=True)
+        if self.solref is not None:
+            time, damping = _validate_numbers("solref", self.solref, 2)
+            if not ((time > 0.0 and damping > 0.0) or (time < 0.0 and damping < 0.0)):
+                raise ArgumentError(f"solref: expected two positive or two negative numbers, got {self.solref}")
+        min_impedance, max_impedance, width, midpoint, power = _validate_numbers("solimp", self.solimp, 5)
+        if not (
+            0.0 < min_impedance <= 1.0
+            and 0.0 < max_impedance <= 1.0
+            and width > 0.0
+            and 0.0 < midpoint < 1.0
+            and power >= 1.0
+        ):
+            raise ArgumentError(
+                "solimp: expected two impedances in (0, 1], a positive width, a midpoint in (0, 1) and a power of at "
+                f"least 1, got {self.solimp}"
+            )
+
+
+#: Presets by name.  "stiff": as rigid as the time step allows, friction cones circular.  "mujoco": MuJoCo's defaults.
+#: "menagerie": feet of quadrupeds in MuJoCo Menagerie (Go2, A1, ANYmal C), where the width of `solimp` is about the
+#: foot's radius.  "soft": a mat in which feet sink by some millimeters and creep under tangential load.
+PRESETS: Mapping[str, MujocoContact] = MappingProxyType(
+    {
+        "stiff": MujocoContact(cone="elliptic", impratio=100.0, solref=None, torsional=0.0, rolling=0.0),
+        "mujoco": MujocoContact(),
+        "menagerie": MujocoContact(
+            cone="elliptic",
+            impratio=100.0,
+            solimp=(0.015, 1.0, 0.022, 0.5, 2.0),
+            condim=6,
+            torsional=0.02,
+            rolling=0.01,
+        ),
+        "soft": MujocoContact(solref=(0.04, 1.0), solimp=(0.8, 0.9, 0.01, 0.5, 2.0)),
+    }
+)
+
+
+def find_contact_parameters(contact: str | MujocoContact) -> MujocoContact:
+    """Returns contact parameters by the name of a preset, or as given.
+
+    Raises:
+        ArgumentTypeError: neither a name nor a `MujocoContact`.
+        UnknownNameError: there is no such preset.
+    """
+    if isinstance(contact, MujocoContact):
+        return contact
+    if not isinstance(contact, str):
+        raise ArgumentTypeError(
+            f"contact: expected the name of a preset or a MujocoContact, got {type(contact).__name__}"
+        )
+    if contact not in PRESETS:
+        raise UnknownNameError("contact", contact, PRESETS)
+    return PRESETS[contact]

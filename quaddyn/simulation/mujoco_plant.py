@@ -19,8 +19,15 @@ from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .drives import end_step, start_step
 from .held_bodies import HeldBody
-from .mujoco_contact import MujocoContact, find_contact_parameters
-from .mujoco_model import TERRAIN_BIT, add_terrain, body_name, compile_model, make_specification
+from .mujoco_model import (
+    TERRAIN_BIT,
+    MujocoContact,
+    add_terrain,
+    body_name,
+    compile_model,
+    find_contact_parameters,
+    make_specification,
+)
 from .plant import DIVERGENCE_SPEED, Plant, set_attribute
 from .records import ContactPoint
 from .spheres import ContactSphere, locate_point

@@ -25,8 +25,7 @@ from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .drives import make_drives, persistent_arrays, reset_drives
 from .held_bodies import HeldBody, HeldBodySystem, HeldState
-from .log import Log
-from .log_builder import LogBuilder
+from .log import Log, LogBuilder
 from .records import ActivePush, Checkpoint, ContactPoint
 from .spheres import ContactSphere, place_spheres
 from .terrain import Plane, Surface, Terrain

@@ -16,8 +16,7 @@ from ..robot.robot import Robot
 from ..robot.root import ROOT_SIZES
 from ..robot.saving import urdf_text
 from ..urdf.tree import Array
-from .mcap_file import Encoding, Message, write_messages
-from .robot_messages import LATCHED, RobotMessages, make_foxglove_layout
+from .mcap_file import LATCHED, Encoding, Message, RobotMessages, make_foxglove_layout, write_messages
 
 #: Units of quantities of a joint, for "rad" and for "m".
 JOINT_UNITS = {
@@ -148,7 +147,7 @@ class RecordedRun(ABC):
     def to_mcap(self, path: str | os.PathLike[str], *, encoding: Encoding = "ros2") -> Path:
         """Writes an MCAP file for Foxglove, PlotJuggler and rosbag2 (extra: mcap).
 
-        The topics are those of `quaddyn.simulation.robot_messages` and of the kind of log.  The URDF and a layout for
+        The topics are those of `quaddyn.simulation.mcap_file` and of the kind of log.  The URDF and a layout for
         Foxglove are attached.
 
         Args:

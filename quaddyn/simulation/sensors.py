@@ -18,7 +18,7 @@ import pinocchio as pin
 from ..deprecation import renamed_fields, renamed_overrides
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
-from ..robot.joint_positions import JointPositions
+from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, frozen

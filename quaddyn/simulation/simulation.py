@@ -1,4 +1,9 @@
-"""`Simulation`: the simulator of this package, by time stepping with contact solvers."""
+"""`Simulation`: the simulator of this package, by time stepping with contact solvers.
+
+Classical Runge-Kutta step on the configuration manifold of a robot.
+
+`FallbackContactSolver`: solves contact problems for which the compiled solver did not converge.
+"""
 
 from __future__ import annotations
 
@@ -13,36 +18,153 @@ import pinocchio as pin
 
 from ..compiler import silence_messages
 from ..contact import Contact
+from ..contact.solvers import ContactProblem, FrictionalSolver, RigidSolver
 from ..contact.solvers.frictional_core import solve_contact_problem
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_parameters
 from ..dynamics.kinematic_tree import PointForces, last_moving_row, make_point_forces
 from ..errors import ArgumentError
 from ..lane_blocks import max_threads
+from ..robot.algorithms import Algorithms
 from ..robot.arguments import check_integer
 from ..robot.robot import Robot
-from ..urdf.tree import Array, frozen
+from ..urdf.tree import Array, first_largest, frozen
 from . import contact_data, integrator
 from .actuators import Actuators
 from .batch import SimulationBatch
-from .fallback_contacts import FallbackContactSolver
+from .contact_data import SphereContacts
+from .contact_step import TOLERANCE
 from .held_bodies import HeldBody
 from .joint_stops import make_joint_stops
 from .plant import Plant, set_attribute
 from .plant_data import PlantData
 from .records import ContactPoint, Work
-from .runge_kutta import rk4_step
 from .spheres import ContactSphere
-from .step_memory import (
-    ContactStatus,
-    StepResult,
-    StepWork,
-    make_step_memory,
-)  # fmt: skip
+from .step_memory import ContactStatus, StepResult, StepWork, make_step_memory
 from .step_model import make_contact_law, make_step_model
 from .substeps import SubstepContacts, make_substep_buffers
 from .terms import make_step_terms
 from .terrain import Surface, Terrain
+
+
+def rk4_step(
+    algorithms: Algorithms,
+    model: pin.Model,
+    data: pin.Data,
+    q: Array,
+    v: Array,
+    force: Callable[[Array], Array],
+    dt: float,
+) -> tuple[Array, Array]:
+    """Returns the state after one fourth-order step, with rotations on the manifold.
+
+    Configurations are ``q (+) theta`` with theta in the tangent space at q, which starts at 0 and obeys ``theta' =
+    A(theta)^-1 v`` with the derivative A of (+) with respect to theta. This is the method of Munthe-Kaas (1998,
+    "Runge-Kutta methods on Lie groups"), with A inverted instead of expanded.
+
+    Args:
+        algorithms: algorithms of the robot.
+        model: Pinocchio model, including armature.
+        data: Pinocchio data of `model`.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        force: function that returns the generalized forces (nv,) at a configuration.
+        dt: time step [s].
+
+    Returns:
+        Configuration (nq,) and velocity (nv,).
+    """
+    theta, rates, accelerations = np.zeros(len(v)), [], []
+    velocity = v
+    for step_fraction in (0.5, 0.5, 1.0, 0.0):
+        q_stage = algorithms.integrate(model, q, theta)
+        A = algorithms.dIntegrate(model, q, theta, pin.ARG1)
+        rates.append(np.linalg.solve(A, velocity))
+        accelerations.append(algorithms.aba(model, data, q_stage, velocity, force(q_stage)).copy())
+        theta, velocity = step_fraction * dt * rates[-1], v + step_fraction * dt * accelerations[-1]
+    weights = dt * np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
+    displacement: Array = weights @ np.array(rates)
+    return algorithms.integrate(model, q, displacement), v + weights @ np.array(accelerations)
+
+
+#: Pulling impulse that is attributed to rounding, divided by the largest impulse.
+PULL_TOLERANCE = 1e-12
+
+
+class FallbackContactSolver:
+    """Solver of the contact problem of a step by the solvers of `quaddyn.contact`.
+
+    Args:
+        law: contact law "frictional", "rigid" or "compliant", see `Simulation`.
+    """
+
+    __slots__ = ("_frictional", "_law", "_rigid")
+
+    def __init__(self, law: str) -> None:
+        self._law = law
+        self._rigid, self._frictional = RigidSolver(tolerance=TOLERANCE), FrictionalSolver(tolerance=TOLERANCE)
+
+    def solve(self, contacts: SphereContacts, k: int) -> tuple[float, str]:
+        """Solves for the impulses of the first k contacts and writes them to ``contacts.impulses``.
+
+        Args:
+            contacts: contact problem of the step.
+            k: number of contacts.
+
+        Returns:
+            The largest violation of the contact law [m/s], and the status, see `Simulation.status`.
+        """
+        n = 3 * k
+        problem = ContactProblem(
+            contacts.G[: n * n].reshape(n, n).copy(),
+            contacts.g[:n].copy(),
+            contacts.collisions.friction[:k].copy(),
+            offset=contacts.offset[:k].copy(),
+            previous_velocity=contacts.velocities_before[:n].copy() if self._law == "frictional" else None,
+            initial_impulses=contacts.impulses[:n].reshape(k, 3).copy(),
+        )
+        impulses, residual, status = (
+            self._solve_rigid(problem) if self._law == "rigid" else self._solve_frictional(problem)
+        )
+        contacts.impulses[:n] = impulses
+        return residual, status
+
+    def _solve_frictional(self, problem: ContactProblem) -> tuple[Array, float, str]:
+        """Solves a contact law with friction; returns impulses, residual [m/s] and status."""
+        solution = self._frictional.solve(problem)
+        impulses = solution.impulses.ravel()
+        if problem.previous_velocity is not None and solution.status == "inaccurate":
+            # Scale the impulses down so that they create no energy.
+            linear = float(impulses @ (problem.g + problem.previous_velocity))
+            square = float(impulses @ problem.G @ impulses)
+            if linear + square > 0.0:
+                impulses = impulses * max(-linear / square, 0.0)
+        return impulses, solution.residual, solution.status
+
+    def _solve_rigid(self, problem: ContactProblem) -> tuple[Array, float, str]:
+        """Solves the law "rigid" with an active set of sticking contacts; returns impulses, residual [m/s], status."""
+        g = problem.offset_velocity
+        is_sticking = g[2::3] < 0.0  # contacts that would penetrate otherwise
+        impulses, velocities = np.zeros(len(g)), g
+        for _ in range(4 * len(is_sticking)):
+            rows = np.flatnonzero(np.repeat(is_sticking, 3))
+            subproblem = ContactProblem(problem.G[np.ix_(rows, rows)].copy(), g[rows].copy(), 0.0)
+            impulses = np.zeros(len(g))
+            impulses[rows] = self._rigid.solve(subproblem).impulses.ravel()
+            velocities = problem.G @ impulses + g
+            pulling, approach = np.where(is_sticking, impulses[2::3], 0.0), np.where(is_sticking, 0.0, velocities[2::3])
+            if pulling.min() < -PULL_TOLERANCE * np.abs(impulses).max():
+                is_sticking[first_largest(-pulling)] = False
+            elif approach.min() < -TOLERANCE:
+                is_sticking[first_largest(-approach)] = True
+            else:
+                break
+        slip_speed = np.linalg.norm(velocities.reshape(-1, 3)[is_sticking], axis=1).max(initial=0.0)
+        residual = max(
+            float(slip_speed), float(-np.minimum(velocities[2::3], 0.0).min()), float(-min(impulses[2::3].min(), 0.0))
+        )
+        return impulses, residual, "solved" if residual <= TOLERANCE else "inaccurate"
+
 
 INTEGRATORS = ("adaptive", "euler", "rk4")
 LAWS = ("frictional", "rigid", "compliant")

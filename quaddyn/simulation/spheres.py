@@ -15,7 +15,7 @@ from ..contact.contact import check_surfaces
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_number, check_sequence
 from ..robot.bodies import CompositeBody
-from ..robot.mesh_vertices import read_vertices
+from ..robot.geometry_models import read_vertices
 from ..robot.model import body_joint, to_se3
 from ..robot.robot import Robot
 from ..urdf.tree import (

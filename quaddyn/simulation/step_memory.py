@@ -9,7 +9,7 @@ import numpy as np
 
 from ..compiler import Record, Vector, compiled
 from .drives import Drives
-from .energy_balance import Energies
+from .terms import Energies
 
 
 class StepResult(enum.IntEnum):

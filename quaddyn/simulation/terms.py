@@ -7,15 +7,23 @@ Vectors are in world axes. Spatial vectors are about one point, the origin of th
 that no digits are lost far from the world's origin.
 
 Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapters 5 (bias) and 6 (inertia).
+
+Factorization of an inertia that keeps its zeros, ``M = L^T L`` from the leaves of the tree to its root; compiled.
+
+Two limbs that meet only at the root have no common entry in M, and none in L (Featherstone 2008, *Rigid Body Dynamics
+Algorithms*, sec. 6.5). `parent` (nv,) is the preceding degree of freedom of each one, -1 at the root.
+
+Mechanical energy at the end of a step, from terms that the next step needs anyway; compiled.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import Matrix, Vector, compiled, local
+from ..compiler import IntVector, Matrix, Record, Vector, compiled, local
 from ..dynamics.joint_placements import PlacedJoints, make_placed_joints, transform_point, write_jacobian_rows
 from ..dynamics.kinematic_tree import INERTIA, KinematicTree, PointForces
 from ..robot.loop_solver import drift_all
@@ -286,3 +294,138 @@ def compute_push_forces(bodies: KinematicTree, terms: StepTerms, pushes: PointFo
         while d >= 0:
             out[bodies.row_dof[d]] += _scalar_product(J[d], wrench)
             d = parent_row[d]
+
+
+@compiled()
+def factorize(M: Matrix, parent: IntVector, L: Matrix) -> bool:
+    """Factors ``M = L^T L`` into the lower triangle of `L`, which may be M.
+
+    Returns:
+        False if M is not positive definite.
+    """
+    n = len(parent)
+    for i in range(n):
+        for j in range(i + 1):
+            L[i, j] = M[i, j]
+    for k in range(n - 1, -1, -1):
+        if not L[k, k] > 0.0:
+            return False
+        L[k, k] = math.sqrt(L[k, k])
+        inverse = 1.0 / L[k, k]
+        i = parent[k]
+        while i >= 0:
+            L[k, i] *= inverse
+            i = parent[i]
+        i = parent[k]
+        while i >= 0:
+            j = i
+            while j >= 0:
+                L[i, j] -= L[k, i] * L[k, j]
+                j = parent[j]
+            i = parent[i]
+    return True
+
+
+@compiled()
+def solve_transposed(L: Matrix, parent: IntVector, x: Vector, last: int) -> None:
+    """Computes ``x <- L^-T x`` for an x that is zero except at `last` and its ancestors."""
+    i = last
+    while i >= 0:
+        _eliminate_entry(L, parent, x, i)
+        i = parent[i]
+
+
+@compiled()
+def solve_all_transposed(L: Matrix, parent: IntVector, x: Vector) -> None:
+    """Computes ``x <- L^-T x``."""
+    for i in range(len(x) - 1, -1, -1):
+        _eliminate_entry(L, parent, x, i)
+
+
+@compiled()
+def _eliminate_entry(L: Matrix, parent: IntVector, x: Vector, i: int) -> None:
+    """Computes entry i of ``L^-T x`` and subtracts its contribution from its ancestors."""
+    x[i] /= L[i, i]
+    j = parent[i]
+    while j >= 0:
+        x[j] -= L[i, j] * x[i]
+        j = parent[j]
+
+
+@compiled()
+def solve_lower(L: Matrix, parent: IntVector, x: Vector) -> None:
+    """Computes ``x <- L^-1 x``."""
+    for i in range(len(x)):
+        j = parent[i]
+        while j >= 0:
+            x[i] -= L[i, j] * x[j]
+            j = parent[j]
+        x[i] /= L[i, i]
+
+
+#: Tolerated energy error per second: a fraction of the kinetic energy plus the power that lifts the robot at these
+#: speeds [m/s], in flight and on the ground. Steps with a larger error are refined.
+KINETIC_ERROR_FRACTION, FLIGHT_RISE_SPEED, GROUND_RISE_SPEED = 5e-3, 1e-4, 3e-3
+#: Energy error above which a refined step is inaccurate: a fraction of the kinetic energy plus the energy of a height
+#: [m].
+INACCURATE_KINETIC_FRACTION, INACCURATE_HEIGHT = 5e-3, 1e-3
+
+
+class Energies(Record):
+    """Mechanical energy of the robot, and the power against gravity."""
+
+    kinetic: float  # [J]
+    potential: float  # zero with the center of mass at the world's origin [J]
+    rise_power: float  # rate at which the potential energy grows with the velocity [W]
+    correction_power: float  # the same with the velocity that corrects positions [W]
+
+
+@compiled(inline=False)
+def compute_mechanical_energy(
+    bodies: KinematicTree, terms: StepTerms, v: Vector, correction: Vector, energies: Energies
+) -> None:
+    """Computes kinetic and potential energy, and the rate at which the velocity, and a correction, raise the robot.
+
+    Args:
+        bodies: kinematic tree of the robot.
+        terms: its inertia, Jacobian and composite bodies at the configuration.
+        v: (nv,) velocity.
+        correction: (nv,) velocity that moves positions out of penetration, but is no part of v.
+        energies: receives the energies [J] and powers [W].
+    """
+    gravity, M, J, composite, origin, parent_dof = (
+        bodies.gravity,
+        terms.M,
+        terms.joints.J,
+        terms.composite_inertias,
+        terms.joints.origin,
+        bodies.dof_parent,
+    )
+    kinetic, rise_power, correction_power, potential = 0.0, 0.0, 0.0, 0.0
+    for i in range(len(v)):
+        row = 0.5 * M[i, i] * v[i]
+        j = parent_dof[i]
+        while j >= 0:
+            row += M[i, j] * v[j]
+            j = parent_dof[j]
+        kinetic += v[i] * row
+    for b in range(1, len(bodies.kind)):
+        mass, x, y, z = composite[b, 0], composite[b, 1], composite[b, 2], composite[b, 3]
+        for i in range(
+            bodies.row[b], bodies.row[b] + bodies.dof_count[b]
+        ):  # the mass that moves with it: m v_o + omega x m c
+            weight = (
+                gravity[0] * (mass * J[i, 0] + J[i, 4] * z - J[i, 5] * y)
+                + gravity[1] * (mass * J[i, 1] + J[i, 5] * x - J[i, 3] * z)
+                + gravity[2] * (mass * J[i, 2] + J[i, 3] * y - J[i, 4] * x)
+            )
+            rise_power -= v[bodies.row_dof[i]] * weight
+            correction_power -= correction[bodies.row_dof[i]] * weight
+    for a in range(3):
+        potential -= gravity[a] * (composite[0, 1 + a] + composite[0, 0] * origin[a])
+    energies.kinetic, energies.potential, energies.rise_power, energies.correction_power = (
+        kinetic,
+        potential,
+        rise_power,
+        correction_power,
+    )

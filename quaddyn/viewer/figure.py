@@ -1,4 +1,7 @@
-"""`Figure`: links of a robot as slots of a scene, from visual shapes, else collision shapes, else lines."""
+"""`Figure`: links of a robot as slots of a scene, from visual shapes, else collision shapes, else lines.
+
+`Landscape`: a terrain as slots of a scene: boxes, stairs, slopes, walls and height fields.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from ..deprecation import renamed_fields
 from ..robot.bodies import CompositeBody
 from ..robot.effective_limits import effective_effort_limits
 from ..robot.robot import Robot
+from ..simulation.terrain import Box, Plane, Surface, Terrain
 from ..urdf.tree import (
     Array,
     BoxShape,
@@ -25,10 +29,9 @@ from ..urdf.tree import (
     Shape,
     SphereShape,
 )
-from . import shapes
-from .body_description import describe_body
+from .body_reports import describe_body
 from .mesh import read_mesh
-from .parts import Material, MeshError, Part
+from .parts import Material, MeshError, Part, make_box, make_capsule, make_cylinder, make_line, make_sphere
 from .scene import Scene
 
 _DEFAULT_MATERIAL = Material((0.72, 0.74, 0.78, 1.0))
@@ -171,7 +174,7 @@ class Figure:
                 continue
         if n_drawn:
             return "its collision shapes"
-        marker = self.scene.add_geometry("missing", shapes.make_box((1, 1, 1)))
+        marker = self.scene.add_geometry("missing", make_box((1, 1, 1)))
         self._add_mesh(slot, marker, _MISSING_MATERIAL, placement @ failed.placement, (0.05 * self.size,) * 3)
         return "a small box"
 
@@ -195,13 +198,13 @@ class Figure:
         """Returns the parts of a shape; mesh files are read once."""
         match shape:
             case SphereShape(radius):
-                return (shapes.make_sphere(radius),)
+                return (make_sphere(radius),)
             case BoxShape(size):
-                return (shapes.make_box(size),)
+                return (make_box(size),)
             case CylinderShape(radius, length):
-                return (shapes.make_cylinder(radius, length),)
+                return (make_cylinder(radius, length),)
             case CapsuleShape(radius, length):
-                return (shapes.make_capsule(radius, length),)
+                return (make_capsule(radius, length),)
             case MeshShape(_, path, _, root):
                 if path is None:
                     raise MeshError("the file is not in the package roots")
@@ -218,14 +221,14 @@ class Figure:
     def _add_sticks(self, slot: int, index: int, body: CompositeBody, placement_in_joint: Pose) -> None:
         """Draws lines from the body's joint to the next joints and to its foot, and a ball at the joint."""
         r = 0.02 * self.size
-        ball = self.scene.add_geometry("ball", shapes.make_sphere(1.0))
+        ball = self.scene.add_geometry("ball", make_sphere(1.0))
         self._add_mesh(slot, ball, _STICK_MATERIAL, placement_in_joint, (1.6 * r,) * 3)
         ends = [b.placement.translation for b in self.robot.bodies if b.parent == index]
         for leg in self.robot.legs.values():
             foot = self.robot.model.frames[self.robot.frame_id(leg.foot.name)]
             if foot.parentJoint == self.joints[index]:
                 ends.append(placement_in_joint.inverse().apply(foot.placement.translation))
-        stick = self.scene.add_geometry("stick", shapes.make_line(1.0))
+        stick = self.scene.add_geometry("stick", make_line(1.0))
         for end in _select_far_points(ends, r):
             length = float(np.linalg.norm(end))
             placement = placement_in_joint @ Pose.of(rotation_from_z(end), np.zeros(3))
@@ -252,3 +255,100 @@ def quaternion_from_z(direction: Array) -> tuple[float, float, float, float]:
         return 1.0, 0.0, 0.0, 0.0
     length = (x * x + y * y + w * w) ** 0.5
     return -y / length, x / length, 0.0, w / length
+
+
+_SOLID_MATERIAL = Material((0.70, 0.66, 0.58, 1.0))
+_PLANE_MATERIAL = Material((0.70, 0.66, 0.58, 0.55))
+#: Maximum number of samples of a height field along either side; a finer one is drawn with larger cells.
+MAX_FIELD_SAMPLES = 200
+#: Half the side of the square by which an unbounded plane is drawn [robot lengths].
+HALF_PLANE_SIDE = 8.0
+#: Cosine of the tilt above which a plane is the level floor, drawn as a grid.
+LEVEL_COSINE = 1.0 - 1e-12
+
+
+class Landscape:
+    """Slots of the surfaces of a terrain; a new terrain replaces the previous one, whose slots are hidden.
+
+    Attributes:
+        floor: height of the level floor [m], None if there is none.
+    """
+
+    def __init__(self, scene: Scene, size: float) -> None:
+        self._scene, self._size = scene, size
+        self._poses: dict[int, tuple[float, ...]] = {}
+        self._terrain: Terrain | None = None
+        self._count = 0
+        self.floor: float | None = 0.0
+
+    @property
+    def poses(self) -> dict[int, tuple[float, ...]]:
+        """Ten values of each slot of the present terrain, by its number."""
+        return self._poses
+
+    def height(self, x: float, y: float) -> float:
+        """Returns the height of the ground at x, y [m]; 0 where there is no ground."""
+        return 0.0 if self._terrain is None else float(np.nan_to_num(self._terrain.height(x, y)))
+
+    def set_terrain(self, terrain: Terrain) -> bool:
+        """Adds the shapes of a terrain to the scene; returns False, without a change, if it is the present terrain."""
+        if terrain is self._terrain:
+            return False
+        self._terrain, self._poses, self.floor = terrain, {}, None
+        for surface in terrain.surfaces:
+            self._add_surface(surface)
+        return True
+
+    def _add_surface(self, surface: Surface) -> None:
+        """Adds the slot of a surface; the first level plane becomes the floor instead."""
+        if isinstance(surface, Plane):
+            if surface.normal[2] > LEVEL_COSINE and self.floor is None:
+                self.floor = float(surface.point[2])
+                return
+            side = 2.0 * HALF_PLANE_SIDE * self._size
+            nearest = surface.normal * (
+                surface.normal @ surface.point
+            )  # point of the plane nearest to the world's origin
+            self._add_slot(make_square(side), _PLANE_MATERIAL, nearest, quaternion_from_z(surface.normal))
+        elif isinstance(surface, Box):
+            x, y, z = surface.size.tolist()
+            rotation = Pose.of(surface.rotation, np.zeros(3))
+            self._add_slot(make_box((x, y, z)), _SOLID_MATERIAL, surface.center, inside=rotation)
+        else:
+            part = triangulate_height_field(surface.heights, surface.spacing)
+            self._add_slot(part, _SOLID_MATERIAL, np.array([*surface.origin, 0.0]))
+
+    def _add_slot(
+        self,
+        part: Part,
+        material: Material,
+        position: Array,
+        quaternion: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 1.0),
+        inside: Pose | None = None,
+    ) -> None:
+        """Adds a slot with one part at a position and with a quaternion (x, y, z, w), world."""
+        slot = self._scene.add_slot("Terrain", str(self._count))
+        self._count += 1
+        geometry = self._scene.add_geometry(("terrain", self._count), part)
+        self._scene.add_mesh(slot, geometry, self._scene.add_material(material), inside or Pose.identity())
+        self._poses[slot] = (*position.tolist(), *quaternion, 1.0, 1.0, 1.0)
+
+
+def make_square(side: float) -> Part:
+    """Returns a square with a given side [m], perpendicular to z."""
+    corners = 0.5 * side * np.array([[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 1.0, 0.0]])
+    return Part.from_positions(corners, np.array([[0, 1, 2], [0, 2, 3]]), None, None)
+
+
+def triangulate_height_field(heights: Array, spacing: Array) -> Part:
+    """Returns the surface of a height field, relative to its first sample, with the triangles of the plants [m]."""
+    steps = [max(1, -(-(n - 1) // MAX_FIELD_SAMPLES)) for n in heights.shape]
+    sample_indices = [
+        np.unique(np.append(np.arange(0, n, s), n - 1)) for n, s in zip(heights.shape, steps, strict=True)
+    ]
+    i, j = np.meshgrid(*sample_indices, indexing="ij")
+    points = np.column_stack((i.ravel() * spacing[0], j.ravel() * spacing[1], heights[i, j].ravel()))
+    vertex_index = np.arange(i.size).reshape(i.shape)
+    a, b, c, d = vertex_index[:-1, :-1], vertex_index[1:, :-1], vertex_index[1:, 1:], vertex_index[:-1, 1:]
+    halves = [np.stack((a, b, c), axis=-1).reshape(-1, 3), np.stack((a, c, d), axis=-1).reshape(-1, 3)]
+    return Part.from_positions(points, np.concatenate(halves), None, None)

@@ -27,8 +27,7 @@ from ..errors import QuaddynError
 from ..operating_system import describe_os_error
 from .page import make_live_page, read_meshcat_script
 from .scene import Blob
-from .sliders import Slider
-from .spring import Pull
+from .sliders import Pull, Slider
 
 #: Default address of the server, which is reachable from this machine alone, and the names for it.
 ADDRESS = "127.0.0.1"

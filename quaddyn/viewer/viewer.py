@@ -29,21 +29,17 @@ from ..simulation.terrain import Surface, Terrain
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from ..wbc import Command
-from . import camera, checks
 from . import signals as plotted
 from .animation import Animation
 from .body_reports import BodyReports, BodyTexts
-from .checks import validate_vector
 from .drawing import Drawing
-from .figure import REFERENCE_MATERIAL, Figure, MissingMesh
-from .landscape import Landscape
+from .figure import REFERENCE_MATERIAL, Figure, Landscape, MissingMesh
 from .page import RecordedPage, embed_in_iframe
 from .parts import Material
 from .scene import Blob, Scene
-from .scene_snapshot import SceneSnapshot
+from .scene_snapshot import REFERENCE_ROBOT, SceneSnapshot, validate_names, validate_vector
 from .server import ADDRESS, Server
-from .sliders import Slider
-from .spring import Spring
+from .sliders import Slider, Spring, camera_parameters
 
 #: Time between two checks of a paused loop whether it may continue [s].
 _PAUSE_POLL_PERIOD = 0.005
@@ -356,8 +352,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         """
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        if not isinstance(name, str) or not name or name in (checks.REFERENCE_ROBOT, *self._drawing.other_robots):
-            raise ArgumentError(f"name: expected a new name other than {checks.REFERENCE_ROBOT!r}, got {name!r}")
+        if not isinstance(name, str) or not name or name in (REFERENCE_ROBOT, *self._drawing.other_robots):
+            raise ArgumentError(f"name: expected a new name other than {REFERENCE_ROBOT!r}, got {name!r}")
         rgb = None if color is None else validate_vector("color", color, (3,)).tolist()
         if not 0.0 < check_number("opacity", opacity) <= 1.0 or not all(0.0 <= c <= 1.0 for c in rgb or ()):
             raise ArgumentError(
@@ -392,7 +388,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Raises:
             UnknownNameError: no frame of a name.
         """
-        self._drawing.show_frames(checks.validate_names(names))
+        self._drawing.show_frames(validate_names(names))
 
     def show_trails(self, names: Iterable[str], *, dots: int = 60) -> None:
         """Draws the paths of frames as dotted lines from the next `show` on; ``()`` draws none.
@@ -409,7 +405,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             ArgumentError: `dots` is not positive.
         """
         check_positive("dots", dots)
-        self._drawing.show_trails(checks.validate_names(names), int(dots))
+        self._drawing.show_trails(validate_names(names), int(dots))
 
     def show_capsules(self, model: CapsuleModel | None, *, nearest: int = 3) -> None:
         """Draws collision capsules from the next `show` on, and lines between the nearest pairs.
@@ -472,7 +468,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             point, base = (figure.low + figure.high) / 2, self._home
         else:
             point, base = validate_vector("target", target, (3,)), self._drawing.base
-        view = camera.camera_parameters(point, figure.size, distance, azimuth, elevation, fov)
+        view = camera_parameters(point, figure.size, distance, azimuth, elevation, fov)
         scales = {"size": figure.size, "newtons_per_meter": self.newtons_per_meter}
         self._camera = Blob().make_packet({"kind": "camera", "base": base.tolist(), "follow": follow, **view, **scales})
         if self._server is not None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..archives import read_arrays
 from ..compiler.kinds import ArrayKind
-from ..compiler.source_fingerprint import fingerprint
+from ..compiler.object_cache import fingerprint
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file

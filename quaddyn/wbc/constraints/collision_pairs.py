@@ -10,10 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...compiler import LANE_WIDTH
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ...kinematics.capsule_model import CapsuleModel
-from ...kinematics.capsules import Capsule
+from ...kinematics.capsule_model import Capsule, CapsuleModel, nearest_segment_parameters
 from ...kinematics.obstacles import Obstacle
-from ...kinematics.segment_distances import nearest_segment_parameters
 from ...robot.arguments import check_vector
 from ...urdf.tree import Array
 from .capsule_parameters import capsule_parameters, make_capsule_parameters

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from ...compiler import Lanes, broadcast8, compiled, load8, max8, min8, select8, sqrt8, store8
-from ...kinematics.segment_distances import PARALLEL_SINE_SQUARED
+from ...kinematics.capsule_model import PARALLEL_SINE_SQUARED
 from ..collision_data import CriticalPoints, PairBlock, PointBlock
 from .distance_barrier import MIN_SLOPE_FRACTION, SECOND_ORDER_MARGIN, Barrier, row_need
 from .lane_vectors import clamp_to_unit8, difference3, dot8, load3, sum3
