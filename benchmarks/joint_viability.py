@@ -37,7 +37,7 @@ import numpy as np
 import quaddyn as qd
 from quaddyn.compiler import Vector, compiled, entry
 from quaddyn.wbc import JointBounds, PostureTask, TorqueLimits
-from quaddyn.wbc.constraints.joint_bound_rows import acceleration_bounds, joint_bound_parameters
+from quaddyn.wbc.constraints.joint_bounds import acceleration_bounds, joint_bound_parameters
 
 #: Codes of the formulations.
 QUADDYN, NOT_VIABLE, TSID, TSID_VELOCITY, PLACO = range(5)

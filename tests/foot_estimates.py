@@ -9,14 +9,14 @@ import numpy as np
 from quaddyn.dynamics import State
 from quaddyn.estimation.foot_forces import FootForces
 from quaddyn.locomotion import FEET, Morphology
+from quaddyn.locomotion.command import find_feet
 from quaddyn.locomotion.contact_estimation import (
     allocate_contact_inputs,
     estimate_contacts,
     make_contact_estimate,
     make_contact_model,
 )
-from quaddyn.locomotion.foot_masks import find_feet
-from quaddyn.locomotion.friction_estimation import (
+from quaddyn.locomotion.friction_model import (
     make_friction_estimate,
     make_friction_parameters,
     update_slips_from_state,

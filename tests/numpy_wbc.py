@@ -42,8 +42,12 @@ from quaddyn.wbc import (
     TorqueLimits,
     TorqueRate,
 )
-from quaddyn.wbc.constraints.critical_points import POINT_ITERATIONS, SLIDING_PERIODS
-from quaddyn.wbc.constraints.distance_barrier import MIN_SLOPE_FRACTION, SECOND_ORDER_MARGIN
+from quaddyn.wbc.constraints.collision_distances import (
+    MIN_SLOPE_FRACTION,
+    POINT_ITERATIONS,
+    SECOND_ORDER_MARGIN,
+    SLIDING_PERIODS,
+)
 from quaddyn.wbc.contact_settings import ContactFrame
 from quaddyn.wbc.scales import scales
 from quaddyn.wbc.tick import Rows, Tick

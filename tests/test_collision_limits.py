@@ -14,9 +14,8 @@ from test_capsules import URDF
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel, Obstacle
 from quaddyn.wbc import CollisionLimits, JointBounds, PostureTask, TorqueLimits, replay
-from quaddyn.wbc.constraints.capsule_parameters import PAIR_ENTRIES, make_capsule_parameters
-from quaddyn.wbc.constraints.collision_pairs import has_invalid_run_ends, make_pair_list
-from quaddyn.wbc.constraints.distance_barrier import SECOND_ORDER_MARGIN
+from quaddyn.wbc.constraints.collision_distances import PAIR_ENTRIES, SECOND_ORDER_MARGIN, make_capsule_parameters
+from quaddyn.wbc.constraints.collision_limits import has_invalid_run_ends, make_pair_list
 
 
 @pytest.fixture(scope="module")

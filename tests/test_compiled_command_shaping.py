@@ -25,11 +25,10 @@ from quaddyn.locomotion.gait import GAITS, GaitScheduler, GaitState, write_gait_
 from quaddyn.locomotion.ground_plane import allocate_ground_state
 from quaddyn.locomotion.modes import ModeCode
 from quaddyn.locomotion.morphology import BodyParameters
-from quaddyn.locomotion.motion import Motion, allocate_motion
+from quaddyn.locomotion.motion import Motion, TickDisplacements, allocate_motion, measure_tick_period, reset_tick_period
 from quaddyn.locomotion.path_reference import PathState
-from quaddyn.locomotion.step_timing import adapt_step_timing
-from quaddyn.locomotion.tick_period import TickDisplacements, measure_tick_period, reset_tick_period
 from quaddyn.locomotion.velocity_limits import GaitLimits, LegLimits, LimitReason
+from quaddyn.locomotion.walking import adapt_step_timing
 
 SEEDS = range(12)
 

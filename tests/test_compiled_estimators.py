@@ -15,9 +15,9 @@ from quaddyn.contact import ContactSet
 from quaddyn.estimation import ContactForceEstimator, SlipDetector, TouchdownDetector
 from quaddyn.locomotion import FEET, Morphology
 from quaddyn.locomotion import contact_estimation as contacts
-from quaddyn.locomotion import friction_estimation as friction
+from quaddyn.locomotion import friction_model as friction
 from quaddyn.locomotion import friction_model as model
-from quaddyn.locomotion.contact_monitor import CONTACT_DWELL_TIME, FORCE_TIME_CONSTANT
+from quaddyn.locomotion.contact_estimation import CONTACT_DWELL_TIME, FORCE_TIME_CONSTANT
 from quaddyn.locomotion.stumble_reflex import allocate_foot_contacts
 from quaddyn.robot import Robot
 

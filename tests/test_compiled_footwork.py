@@ -13,7 +13,7 @@ import quaddyn as qd
 from quaddyn.compiler import Record
 from quaddyn.locomotion import LocomotionController, Morphology, footwork, stumble_reflex
 from quaddyn.locomotion import swing as swing_rules
-from quaddyn.locomotion.foot_masks import find_feet
+from quaddyn.locomotion.command import find_feet
 from quaddyn.locomotion.foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE
 from quaddyn.locomotion.footwork import REASONS, FootworkState, SelectionReason, make_selections
 from quaddyn.locomotion.gait import GaitScheduler, GaitState
@@ -21,7 +21,7 @@ from quaddyn.locomotion.ground_plane import GroundState, allocate_ground_state
 from quaddyn.locomotion.morphology import FEET, BodyParameters, make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_reference import PathState
-from quaddyn.locomotion.record_snapshot import RecordSnapshot
+from quaddyn.locomotion.state_fields import RecordSnapshot
 from quaddyn.locomotion.stumble_reflex import FootContacts
 from quaddyn.locomotion.swing import SwingTiming, list_swings
 

@@ -9,8 +9,8 @@ from test_compiled_falls import random_motion
 from unit_scaling import assert_compiled_equals_python
 
 import quaddyn as qd
-from quaddyn.locomotion import Morphology, contact_monitor
-from quaddyn.locomotion.contact_monitor import COPLANARITY_TOLERANCE, GroundEvent, allocate_ground_contact
+from quaddyn.locomotion import Morphology, contact_estimation
+from quaddyn.locomotion.contact_estimation import COPLANARITY_TOLERANCE, GroundEvent, allocate_ground_contact
 from quaddyn.locomotion.ground_plane import allocate_ground_state, write_ground_normals
 from quaddyn.locomotion.morphology import BodyParameters, make_body_parameters
 
@@ -35,13 +35,15 @@ def test_compiled_contact_monitor_equals_python(morphology: Morphology, is_measu
         state.last_feet[:], state.ground_force = motion.feet + 1e-3 * rng.normal(size=(4, 3)), p.gravity * rng.random()
         state.no_contact_time, state.few_contacts_time = 0.1 * rng.random(2)
         found.add(
-            assert_compiled_equals_python(contact_monitor.check_ground, state, body, motion, contacts, is_measured)
+            assert_compiled_equals_python(contact_estimation.check_ground, state, body, motion, contacts, is_measured)
         )
-        assert_compiled_equals_python(contact_monitor.ground_lost, state, body, 0.1, motion.feet, contacts, is_measured)
-        assert_compiled_equals_python(contact_monitor.is_in_free_fall, state, body, 0.1)
-        for entry in (contact_monitor.is_supported, contact_monitor.is_settled):
+        assert_compiled_equals_python(
+            contact_estimation.ground_lost, state, body, 0.1, motion.feet, contacts, is_measured
+        )
+        assert_compiled_equals_python(contact_estimation.is_in_free_fall, state, body, 0.1)
+        for entry in (contact_estimation.is_supported, contact_estimation.is_settled):
             assert_compiled_equals_python(entry, state, body)
-        assert_compiled_equals_python(contact_monitor.is_coplanar, body, motion.feet)
+        assert_compiled_equals_python(contact_estimation.is_coplanar, body, motion.feet)
     assert found == set(GroundEvent)
 
 
@@ -68,11 +70,11 @@ def test_feet_are_coplanar_up_to_a_singular_value(morphology: Morphology, seed: 
 
     low, high = 0.0, body.length
     for amount in (low, high):
-        assert contact_monitor.is_coplanar(body, feet(amount)) == (plane_deviation(feet(amount), body) <= 1.0)
+        assert contact_estimation.is_coplanar(body, feet(amount)) == (plane_deviation(feet(amount), body) <= 1.0)
     if plane_deviation(feet(low), body) <= 1.0 < plane_deviation(feet(high), body):
         for _ in range(60):  # the amount at which the decision changes
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if contact_monitor.is_coplanar(body, feet(middle)) else (low, middle)
+            low, high = (middle, high) if contact_estimation.is_coplanar(body, feet(middle)) else (low, middle)
         assert plane_deviation(feet(low), body) == pytest.approx(1.0, abs=1e-11)
 
 
@@ -80,7 +82,7 @@ def test_feet_in_a_point_or_a_line_are_coplanar(morphology: Morphology) -> None:
     body = make_body_parameters(morphology)
     offset = np.outer(body.radii, [0.0, 0.0, 1.0])
     for direction in (np.zeros(3), np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]), np.ones(3)):
-        assert contact_monitor.is_coplanar(body, np.outer([0.0, 0.3, -0.2, 1.0], direction) + offset)
+        assert contact_estimation.is_coplanar(body, np.outer([0.0, 0.3, -0.2, 1.0], direction) + offset)
 
 
 @pytest.mark.parametrize("seed", range(3))

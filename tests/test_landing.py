@@ -14,7 +14,7 @@ from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
-from quaddyn.locomotion.contact_monitor import allocate_ground_contact, ground_lost, reset_ground_contact
+from quaddyn.locomotion.contact_estimation import allocate_ground_contact, ground_lost, reset_ground_contact
 from quaddyn.locomotion.landing import (
     MIN_STOPPING_HEIGHT,
     SEARCH_DEPTH,

@@ -19,7 +19,7 @@ from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionCommand, LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.gait import GAITS, Gait
 from quaddyn.locomotion.ground_plane import GroundPlane, advance_slope
-from quaddyn.locomotion.leg_pose_solver import LegPoseSolver
+from quaddyn.locomotion.leg_workspace import LegPoseSolver
 from quaddyn.locomotion.morphology import FEET
 from quaddyn.locomotion.path_reference import PathReference, advance_path_reference, compute_world_velocity
 from quaddyn.locomotion.steering import (

@@ -20,8 +20,7 @@ from quaddyn.locomotion.com_preview import (
     sample_vertical_motion,
     update_com_reference,
 )
-from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler, compute_period
-from quaddyn.locomotion.minimum_jerk import advance_quintic
+from quaddyn.locomotion.gait import GAITS, Gait, GaitScheduler, compute_force_profile, compute_period
 from quaddyn.locomotion.morphology import FEET, Morphology
 from quaddyn.locomotion.path_reference import (
     PathReference,
@@ -39,12 +38,12 @@ from quaddyn.locomotion.swing import (
     UP_FIRST_TIMINGS,
     SwingTiming,
     SwingTrajectory,
+    advance_quintic,
     allocate_swings,
     move_swing,
     set_timing,
     start_swing,
 )
-from quaddyn.locomotion.vertical_force import compute_force_profile
 
 MOVING = [name for name, gait in GAITS.items() if gait.has_swing_phase]
 

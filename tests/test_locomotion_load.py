@@ -9,13 +9,13 @@ from slow_parameters import NIGHT
 import quaddyn as qd
 from quaddyn.dynamics import State
 from quaddyn.locomotion import LocomotionController
-from quaddyn.locomotion.morphology import FEET, Morphology
-from quaddyn.locomotion.payload_compensation import (
+from quaddyn.locomotion.estimators import (
     MAX_PAYLOAD_FRACTION,
     MAX_PAYLOAD_OFFSET,
     MIN_PAYLOAD_FRACTION,
     PayloadCompensation,
 )
+from quaddyn.locomotion.morphology import FEET, Morphology
 from quaddyn.robot import Robot, with_payload
 
 DT = 2e-3 if NIGHT else 4e-3  # [s]

@@ -28,13 +28,13 @@ from quaddyn.locomotion.leg_reach import measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_reference import PathReference
-from quaddyn.locomotion.step_timing import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE, adapt_step_timing
 from quaddyn.locomotion.trunk_controller import (
     FAST_STEP_BASE_FRACTION,
     GROUND_FORCE_FRACTION,
     TrunkController,
     update_trunk_references,
 )
+from quaddyn.locomotion.walking import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE, adapt_step_timing
 from quaddyn.simulation import Plant
 from quaddyn.wbc import WholeBodyController
 

@@ -13,18 +13,16 @@ import quaddyn as qd
 from quaddyn.dynamics import State
 from quaddyn.estimation import SlipDetector
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
-from quaddyn.locomotion.friction_estimation import (
-    MIN_FRICTION,
-    RECOVERY_TIME,
-    SLIP_SAFETY_FACTOR,
-    reset_friction_estimate,
-)
 from quaddyn.locomotion.friction_model import (
+    MIN_FRICTION,
     PYRAMID_FACE_RATIO,
+    RECOVERY_TIME,
     SLIP_MARGIN_FRACTION,
+    SLIP_SAFETY_FACTOR,
     FrictionModel,
     adapt_friction,
     allocate_friction_state,
+    reset_friction_estimate,
     set_assumed_bound,
     set_normals,
 )

@@ -10,19 +10,24 @@ import pytest
 from test_compiled_motion import read_by_pinocchio
 
 import quaddyn as qd
-from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology, slope_statics
+from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology, slope_limiter
 from quaddyn.locomotion.com_preview import allocate_com_reference, make_preview_parameters, update_com_reference
 from quaddyn.locomotion.footwork import MAX_OUTWARD_OFFSET
-from quaddyn.locomotion.friction_estimation import SLIP_SAFETY_FACTOR
-from quaddyn.locomotion.friction_model import FrictionModel, adapt_friction, set_normals
+from quaddyn.locomotion.friction_model import SLIP_SAFETY_FACTOR, FrictionModel, adapt_friction, set_normals
 from quaddyn.locomotion.gait import GAITS, Gait, GaitParameters, GaitScheduler, write_gait_parameters
 from quaddyn.locomotion.ground_plane import GroundPlane, advance_on_map
-from quaddyn.locomotion.leg_pose_solver import LegPoseSolver
-from quaddyn.locomotion.leg_workspace import LegWorkspace
+from quaddyn.locomotion.leg_workspace import LegPoseSolver, LegWorkspace
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.path_reference import PathReference
-from quaddyn.locomotion.slope_limiter import SlopeLimiter, clamp_velocity_on_slope, update_slope
-from quaddyn.locomotion.slope_statics import CAPTURE_DISTANCE_RATIO, SlopeStatics, list_stances, run_to_end
+from quaddyn.locomotion.slope_limiter import (
+    CAPTURE_DISTANCE_RATIO,
+    SlopeLimiter,
+    SlopeStatics,
+    clamp_velocity_on_slope,
+    list_stances,
+    run_to_end,
+    update_slope,
+)
 from quaddyn.locomotion.trunk_controller import (
     BLIND_SLOPE_LOWERINGS,
     KNOWN_SLOPE_LOWERING,
@@ -64,7 +69,7 @@ def test_robot_tips_on_a_slope_unless_a_step_recovers_it(controller: LocomotionC
 def test_sufficiently_wide_stance_does_not_tip_at_any_step_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     robot = qd.load("go2")
     statics, p = SlopeStatics(robot, Morphology.from_robot(robot)), Morphology.from_robot(robot)
-    monkeypatch.setattr(slope_statics, "CAPTURE_DISTANCE_RATIO", 0.0)
+    monkeypatch.setattr(slope_limiter, "CAPTURE_DISTANCE_RATIO", 0.0)
     tip, limits = float(np.arctan(np.abs(p.nominal_stance[:, 1]).min() / p.height)), np.full(robot.nu, 1e3)
     for share, said in ((0.95, ""), (1.05, "center of mass outside the support")):
         assert statics.limit_reason(GAITS["trot"], np.zeros(3), share * tip, 0.5 * np.pi, 1.0, limits) == said

@@ -10,7 +10,7 @@ import quaddyn as qd
 from quaddyn.campaigns import run
 from quaddyn.campaigns.walking_campaigns import ObstacleCampaign
 from quaddyn.locomotion import LocomotionController, Morphology
-from quaddyn.locomotion.foot_masks import find_feet
+from quaddyn.locomotion.command import find_feet
 from quaddyn.locomotion.footwork import Footwork, update_contacts
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane

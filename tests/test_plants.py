@@ -33,8 +33,8 @@ from quaddyn.simulation import (
     collision_spheres,
     stairs,
 )
-from quaddyn.simulation.collisions import CollisionBuffer, collide
 from quaddyn.simulation.simulation import MAX_CONTACTS
+from quaddyn.simulation.terrain import CollisionBuffer, collide
 
 G = 9.81
 PLANTS = [Simulation, MujocoPlant]

@@ -20,17 +20,16 @@ from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.contact.solvers import frictional_core as solver
 from quaddyn.dynamics import joint_placements, kinematic_tree
 from quaddyn.locomotion import com_preview, gait, ground_plane, path_reference
-from quaddyn.locomotion.gait import GAITS, GaitScheduler
-from quaddyn.locomotion.vertical_force import compute_force_profile
+from quaddyn.locomotion.gait import GAITS, GaitScheduler, compute_force_profile
 from quaddyn.simulation import (
     Actuators,
     Box,
     HeightField,
     Plane,
-    collisions,
     drives,
     integrator,
     terms,
+    terrain,
 )
 from quaddyn.simulation.step_memory import StepResult
 from quaddyn.simulation.terms import factorize
@@ -168,11 +167,11 @@ def test_compiled_collision_detection_equals_python(seed: int) -> None:
     ground, n = landscape(rng).to_arrays(0.6), 60
     centers, radii = rng.uniform(-0.6, 0.6, (25, 3)), rng.uniform(0.01, 0.15, 25)
     integers = np.zeros((2, n), dtype=np.int64)
-    found = collisions.CollisionBuffer(np.zeros(n), np.zeros((n, 3)), np.zeros(n), integers[0], integers[1])
-    count = assert_compiled_equals_python(collisions.collide, centers, radii, ground, 0.05, found)
+    found = terrain.CollisionBuffer(np.zeros(n), np.zeros((n, 3)), np.zeros(n), integers[0], integers[1])
+    count = assert_compiled_equals_python(terrain.collide, centers, radii, ground, 0.05, found)
     assert count > 10
-    small = collisions.CollisionBuffer(*(part[:5].copy() for part in found))
-    assert assert_compiled_equals_python(collisions.collide, centers, radii, ground, 0.05, small) == -count
+    small = terrain.CollisionBuffer(*(part[:5].copy() for part in found))
+    assert assert_compiled_equals_python(terrain.collide, centers, radii, ground, 0.05, small) == -count
 
 
 # -- the step ------------------------------------------------------------------------------------------------------

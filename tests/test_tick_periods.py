@@ -12,8 +12,7 @@ from test_simulation import Stand
 
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController
-from quaddyn.locomotion.motion import Motion, allocate_motion
-from quaddyn.locomotion.tick_period import make_tick_displacements, measure_tick_period
+from quaddyn.locomotion.motion import Motion, allocate_motion, make_tick_displacements, measure_tick_period
 from quaddyn.runtime import ControlLoop, MotorCommand, PlantInterface
 from quaddyn.runtime.controller import Controller
 from quaddyn.simulation import Simulation

@@ -22,7 +22,7 @@ import quaddyn as qd
 from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.locomotion import FEET, GAITS, LocomotionController, LocomotionMode
 from quaddyn.locomotion.embedded import embedded_walker
-from quaddyn.locomotion.embedded.embedded_walker_data import make_embedded_walker
+from quaddyn.locomotion.embedded.embedded_walker import make_embedded_walker
 from quaddyn.locomotion.velocity_limits import allocate_gait_limits
 from quaddyn.robot.inertial_update import with_inertials
 from quaddyn.runtime import export_walker

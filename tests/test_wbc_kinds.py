@@ -10,9 +10,8 @@ from wbc_elements import ELEMENTS, EXPORTED, IN_PYTHON, ROBOTS, contacts_for
 
 import quaddyn as qd
 from quaddyn import wbc
-from quaddyn.wbc import ComTask, ContactMotion, PostureTask, Task, WholeBodyController, element_registry
-from quaddyn.wbc.element import Element, Layout, RowCounts
-from quaddyn.wbc.element_kind import CUSTOM
+from quaddyn.wbc import ComTask, ContactMotion, PostureTask, Task, WholeBodyController, elements
+from quaddyn.wbc.element import CUSTOM, Element, Layout, RowCounts
 
 #: Base classes, and elements without rows or without rows in compiled code.
 BASES, ROWLESS = {"task", "constraint"}, {"joint_friction"}
@@ -24,7 +23,7 @@ def test_every_exported_kind_has_a_unique_code_and_every_code_a_kind() -> None:
     assert not silent, f"{silent}: a class without a kind of its own is treated as a user's class"
     compiled = {cls.kind.code: cls for cls in own.values() if cls.kind is not CUSTOM}
     assert len(compiled) == len(own) - len(IN_PYTHON), "two kinds have the same code"
-    assert element_registry.ELEMENT_CLASSES == compiled | {CUSTOM.code: Element}
+    assert elements.ELEMENT_CLASSES == compiled | {CUSTOM.code: Element}
     assert all(getattr(wbc, kind.__name__, None) is kind for kind in EXPORTED.values())
 
 

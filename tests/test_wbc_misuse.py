@@ -24,7 +24,7 @@ from quaddyn.wbc import (
     WholeBodyController,
     default_constraints,
 )
-from quaddyn.wbc.constraints.joint_bound_rows import max_bounded_acceleration
+from quaddyn.wbc.constraints.joint_bounds import max_bounded_acceleration
 
 
 def test_warmup_does_not_change_the_controller() -> None:

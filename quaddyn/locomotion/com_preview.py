@@ -21,10 +21,9 @@ from ..compiler import (
     select8,
     store8,
 )
-from .gait import GaitState, clamp, compute_period, compute_swing_number
+from .gait import LOADING_TIME, N_CYCLE_SAMPLES, GaitState, clamp, compute_period, compute_swing_number
 from .morphology import Morphology
 from .path_reference import PathState, compute_displacement, compute_foothold, compute_world_velocity
-from .vertical_force import LOADING_TIME, N_CYCLE_SAMPLES
 
 #: Number of samples of the preview.
 N_SAMPLES = 256

@@ -30,10 +30,10 @@ from .ground_phase import GroundPhaseController
 from .ground_plane import GroundPlane
 from .jump_plan import JumpPlan
 from .modes import LocomotionMode
+from .motion import reset_tick_period
 from .path_reference import PathReference, as_velocity_command
 from .quadruped import Quadruped
 from .righting import RightingPlan
-from .tick_period import reset_tick_period
 from .walker import TickStage
 from .walking import TickCode
 

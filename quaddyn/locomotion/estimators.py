@@ -1,12 +1,21 @@
-"""`LocomotionEstimators`: estimates of payload, contacts and friction from the joint torques."""
+"""`LocomotionEstimators`: estimates of payload, contacts and friction from the joint torques.
+
+`PayloadCompensation`: estimate and compensation of mass that the robot carries beyond its model.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Mapping
 
 import numpy as np
 
 from ..contact import ContactSet
+from ..contact.contact_set import cross_matrix
 from ..dynamics import Dynamics, State
 from ..dynamics.joint_placements import make_world_jacobian
+from ..estimation import PayloadEstimator
+from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import Command, WholeBodyController
 from .contact_estimation import (
@@ -16,15 +25,149 @@ from .contact_estimation import (
     make_contact_model,
     reset_contact_estimate,
 )
-from .friction_estimation import (
+from .friction_model import (
     FrictionInputs,
+    FrictionModel,
+    adapt_friction,
     make_friction_estimate,
     make_friction_parameters,
     update_friction,
 )
-from .friction_model import FrictionModel, adapt_friction
 from .morphology import FEET, Morphology
-from .payload_compensation import PayloadCompensation
+
+#: Range of payload masses, as fractions of the robot's mass, and maximum distance from its center of mass [l].
+MIN_PAYLOAD_FRACTION, MAX_PAYLOAD_FRACTION, MAX_PAYLOAD_OFFSET = -0.3, 0.6, 0.3
+#: Minimum ratio of the estimated mass to its standard deviation.
+SIGNIFICANCE_LEVEL = 3.0
+#: Time between updates of the estimate [sqrt(l/g)].
+UPDATE_INTERVAL = 0.04
+#: Time constant of the estimator, and time constant with which the compensated payload follows the estimate
+#: [sqrt(l/g)].
+ESTIMATOR_TIME_CONSTANT, COMPENSATION_TIME_CONSTANT = 8.0, 2.0
+#: Maximum change of a foot's force for the moment of the payload, as a fraction of the force.
+MAX_FORCE_SHIFT_FRACTION = 0.5
+
+
+class PayloadCompensation:
+    """Payload on the trunk: estimated from torques (`PayloadEstimator`) and carried by additional contact forces.
+
+    The planned motion is that of the robot with its payload, whose center of mass is `com_shift` beside the robot's.
+    The payload takes part in the robot's acceleration: where the feet exert F on the robot's mass m, they exert
+    ``F M / m`` more for a payload M, at its position.  Each foot contributes in proportion to its force, so that forces
+    stay in their friction cones; the remaining moment is obtained, as far as possible, by redistributing forces between
+    the feet.
+
+    Args:
+        robot: a quadruped.
+        morphology: lengths and units of the robot.
+        dt: control period [s].
+
+    Attributes:
+        mass: compensated mass [kg]; negative where the robot is lighter than its model.
+        first_moment: (3,) mass times center of mass, axes of the root link [kg m].
+    """
+
+    __slots__ = (
+        "_alpha",
+        "_base",
+        "_estimator",
+        "_index",
+        "_morphology",
+        "_tau",
+        "_ticks",
+        "_ticks_per_update",
+        "first_moment",
+        "mass",
+    )
+
+    def __init__(self, robot: Robot, morphology: Morphology, dt: float) -> None:
+        self._morphology, self._base, self._index = morphology, robot.bodies[0].name, robot.actuated_index
+        self._ticks_per_update = max(1, round(UPDATE_INTERVAL * morphology.time_scale / dt))
+        update_dt = self._ticks_per_update * dt
+        self._estimator = PayloadEstimator(
+            robot, dt=update_dt, time_constant=ESTIMATOR_TIME_CONSTANT * morphology.time_scale
+        )
+        self._alpha = min(1.0, update_dt / (COMPENSATION_TIME_CONSTANT * morphology.time_scale))
+        self.reset()
+
+    def reset(self) -> None:
+        """Resets the estimate; the payload is zero."""
+        self._estimator.reset()
+        self._ticks, self._tau = 0, np.zeros(len(self._index))
+        self.mass, self.first_moment = 0.0, np.zeros(3)
+
+    def pause(self) -> None:
+        """Interrupts the estimate: the next state does not follow the last one, or feet are not on the ground."""
+        self._estimator.observer.reset()
+        self._ticks, self._tau = 0, np.zeros(len(self._index))
+
+    def update(self, state: State, tau: Array) -> None:
+        """Updates the estimated payload by one tick.
+
+        Args:
+            state: present state of the robot.
+            tau: (nu,) torques since the last tick [N m].
+        """
+        self._tau += tau
+        self._ticks += 1
+        if self._ticks < self._ticks_per_update and self._estimator.observer.is_initialized:
+            return
+        p = self._morphology
+        estimate = self._estimator.update(state, self._tau / self._ticks)
+        self._ticks, self._tau = 0, np.zeros(len(self._index))
+        mass, moment = 0.0, np.zeros(3)
+        if abs(estimate.mass) > SIGNIFICANCE_LEVEL * float(estimate.standard_deviation[0]):
+            mass = min(max(estimate.mass, MIN_PAYLOAD_FRACTION * p.mass), MAX_PAYLOAD_FRACTION * p.mass)
+            offset_ratio = float(np.linalg.norm(estimate.first_moment)) / (MAX_PAYLOAD_OFFSET * p.length * abs(mass))
+            moment = estimate.first_moment * ((mass / estimate.mass) / max(offset_ratio, 1.0))
+        self.mass += self._alpha * (mass - self.mass)
+        self.first_moment = self.first_moment + self._alpha * (moment - self.first_moment)
+
+    def _first_moment_about(self, state: State, point: Array) -> Array:
+        """Returns the first moment (3,) of the payload about a point, world axes [kg m]."""
+        base = state.placement(self._base)
+        return self.mass * (base.translation - point) + base.rotation @ self.first_moment
+
+    def com_shift(self, state: State) -> tuple[float, float]:
+        """Returns the center of mass of robot and payload minus that of the robot, world x and y [m]."""
+        x, y, _ = (self._first_moment_about(state, state.com) / (self._morphology.mass + self.mass)).tolist()
+        return x, y
+
+    def torques(self, state: State, forces: Mapping[str, Array]) -> Array:
+        """Computes the torques (nu,) that carry the payload, in addition to those of the robot [N m].
+
+        Args:
+            state: present state of the robot.
+            forces: (3,) contact forces for the robot without payload, by name of the foot, world axes [N].
+        """
+        loaded = {foot: f for foot, f in forces.items() if f[2] > 0.0}
+        weight = math.fsum(float(f[2]) for f in loaded.values())
+        if not self.mass or not weight:
+            return np.zeros(len(self._index))
+        p, mass_ratio = self._morphology, self.mass / self._morphology.mass
+        points = {foot: state.placement(foot).translation for foot in loaded}
+        center = sum((float(f[2]) / weight * points[foot] for foot, f in loaded.items()), np.zeros(3))
+        total = sum(loaded.values(), np.zeros(3))
+        moment = sum((np.cross(points[foot] - center, f) for foot, f in loaded.items()), np.zeros(3))
+        missing_moment = np.cross(self._first_moment_about(state, center) / p.mass, total) - mass_ratio * moment
+        # The smallest contact forces with zero sum and this moment, as far as feasible.
+        G = np.vstack(
+            (
+                np.hstack([np.eye(3)] * len(points)),
+                np.hstack([cross_matrix(x - center) / p.length for x in points.values()]),
+            )
+        )
+        target = np.concatenate((np.zeros(3), missing_moment / p.length))
+        force_shifts = (G.T @ np.linalg.solve(G @ G.T + 1e-6 * np.eye(6), target)).reshape(-1, 3)
+        scale = min(
+            MAX_FORCE_SHIFT_FRACTION * float(f[2]) / max(float(np.linalg.norm(shift)), 1e-9)
+            for f, shift in zip(loaded.values(), force_shifts, strict=True)
+        )
+        torques = np.zeros(len(self._index))
+        for (foot, f), shift in zip(loaded.items(), force_shifts, strict=True):
+            torques -= state.jacobian(foot)[:3, self._index].T @ (mass_ratio * f + min(1.0, scale) * shift)
+        return torques
+
 
 #: Jacobian columns and placements of the joints, inertia and velocity of a state.
 DynamicsArrays = tuple[Array, Array, Array, Array]

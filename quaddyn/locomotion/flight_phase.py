@@ -15,8 +15,7 @@ from .arguments import validate_jump
 from .command import JUMPS, NO_GROUND, LocomotionCommand
 from .contact_monitor import MAX_STANCE_FOOT_SPEED
 from .ground_phase import GroundPhaseController, carrying_feet
-from .jump_execution import JumpExecution, make_yaw_rotation
-from .jump_plan import JumpPlan
+from .jump_plan import JumpExecution, JumpPlan, make_yaw_rotation
 from .jump_planner import LocalTerrain
 from .landing import begin_landing, prepare_landing, write_landing_references
 from .modes import LocomotionMode

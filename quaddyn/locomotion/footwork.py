@@ -11,8 +11,8 @@ import numpy as np
 
 from ..compiler import IntVector, Matrix, Record, Vec3, Vector, compiled, entry, vec3
 from ..urdf.tree import Array
-from ..wbc.tasks.foot import FootTask
 from ..wbc.tasks.motion_parameters import motion_parameters, set_has_reference
+from ..wbc.tasks.single_frame_task import FootTask
 from .foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE, Foothold, FootholdSelection
 from .foothold_map import FootholdMap
 from .gait import (
@@ -27,7 +27,7 @@ from .leg_margins import LegMargins, StanceInterval
 from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
 from .motion import CentroidalState, Motion
 from .path_reference import PathReference, PathState, compute_foothold
-from .record_snapshot import RecordSnapshot
+from .state_fields import RecordSnapshot
 from .stumble_reflex import (
     STUMBLE_SHAPES,
     FootContacts,

@@ -14,11 +14,11 @@ from ..wbc.tasks import FootTask
 from ..wbc.tick_solver import TickSolver
 from . import walker, walking
 from .com_preview import update_com_reference
-from .command import LocomotionCommand
+from .command import LocomotionCommand, WalkDetails
 from .foothold_map import FootholdMap
 from .footwork import Footwork, allocate_balance, compute_nominal_clearance, set_foot_references
 from .friction_model import set_normals
-from .gait import GAITS, advance_phase
+from .gait import GAITS, advance_phase, compute_force_profile
 from .ground_plane import advance_on_map, plane_height
 from .jump_plan import JumpPlan
 from .landing import make_landing_state
@@ -30,15 +30,13 @@ from .morphology import FEET
 from .motion import CentroidalState, allocate_motion, find_motion_terms
 from .progress_monitor import allocate_progress
 from .quadruped import Quadruped
-from .record_snapshot import RecordSnapshot
 from .slope_limiter import SlopeEvaluation
+from .state_fields import RecordSnapshot
 from .steering import allocate_steering_state
 from .step_lookahead import StepLookahead, find_edges
 from .terrain_window import fit_planes
 from .trunk_controller import KNOWN_SLOPE_LOWERING, write_task_references
 from .velocity_limits import LimitReason, clamp_command
-from .vertical_force import compute_force_profile
-from .walk_details import WalkDetails
 from .walker import Walker
 from .walking import (
     ROUGH_SLOPE_TIME,

@@ -19,8 +19,14 @@ from ..estimation.momentum_observer import compute_momentum_and_drive, reset_res
 from ..estimation.touchdown_detector import raise_thresholds, reset_triggers, update_trigger
 from ..wbc.tasks.motion_parameters import motion_parameters
 from .com_preview import update_com_reference
-from .contact_estimation import fit_forces, reset_contact_estimate
-from .contact_monitor import begin_flight, count_contacts, is_in_free_fall, reset_ground_contact
+from .contact_estimation import (
+    begin_flight,
+    count_contacts,
+    fit_forces,
+    is_in_free_fall,
+    reset_contact_estimate,
+    reset_ground_contact,
+)
 from .friction_model import adapt_friction, set_normals
 from .gait import restart_gait
 from .ground_plane import advance_slope

@@ -13,7 +13,7 @@ from ..errors import QuaddynError
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .leg_pose_solver import LegPoseSolver
+from .leg_workspace import LegPoseSolver
 from .morphology import FEET, Morphology
 from .torque_limiter import LimitedMotors, TorqueLimiter, clamp_torque
 

@@ -12,13 +12,10 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import JointBounds
 from .gait import Gait
-from .jump_dynamics import JumpDynamics
-from .jump_planner import JumpPlanner
-from .leg_pose_solver import LegPoseSolver
-from .leg_workspace import LegWorkspace
+from .jump_planner import JumpDynamics, JumpPlanner
+from .leg_workspace import LegPoseSolver, LegWorkspace
 from .morphology import Morphology
-from .slope_limiter import SlopeLimiter
-from .slope_statics import SlopeStatics
+from .slope_limiter import SlopeLimiter, SlopeStatics
 from .torque_limiter import TorqueLimiter
 from .trunk_controller import KNOWN_SLOPE_LOWERING
 from .velocity_limits import VelocityLimits

@@ -12,21 +12,20 @@ from ..urdf.tree import Array
 from ..wbc import JointBounds, TorqueLimits, WholeBodyController
 from .arguments import is_estimated, parse_friction, validate_wbc
 from .com_preview import allocate_com_reference, make_preview_parameters
-from .contact_monitor import ContactMonitor
+from .contact_estimation import ContactMonitor
 from .estimators import LocomotionEstimators
 from .fall_detection import make_fall_detector
 from .foothold_map import FootholdMap, Heights
 from .friction_model import FrictionModel
-from .gait import Gait, GaitScheduler, find_gait
+from .gait import LOADING_TIME, Gait, GaitScheduler, find_gait
 from .ground_plane import GroundPlane, write_ground_normals
 from .locomotion_limits import LocomotionLimits
 from .modes import LocomotionMode, allocate_mode_state
 from .morphology import FEET, Morphology
+from .motion import make_tick_displacements
 from .path_reference import PathReference
-from .tick_period import make_tick_displacements
 from .torque_limiter import TorqueLimiter
 from .trunk_controller import TrunkController
-from .vertical_force import LOADING_TIME
 
 #: Nominal friction divided by the coefficient that is assumed where friction is estimated, and that coefficient.
 NOMINAL_FRICTION_RATIO = 1.5

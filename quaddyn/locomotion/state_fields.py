@@ -1,8 +1,16 @@
-"""`StateField`: an attribute that lies in the record of compiled functions."""
+"""`StateField`: an attribute that lies in the record of compiled functions.
+
+`RecordSnapshot`: a copy of a record that costs little until it is read.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Generic, Self, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiler import Record
 
 T = TypeVar("T")
 
@@ -39,3 +47,65 @@ class StateField(Generic[T]):
             stored[...] = value
         else:
             setattr(state, name, value)  # type: ignore[arg-type]
+
+
+R = TypeVar("R", bound=Record)
+
+
+class RecordSnapshot(Generic[R]):
+    """Copies of a record and of everything that lies in its block of memory.
+
+    Taking a copy copies the memory only.
+
+    Args:
+        record: a record that `Record.allocate` made, or a part of one.
+    """
+
+    __slots__ = ("_block", "_layout")
+
+    def __init__(self, record: R) -> None:
+        self._block = record.block
+        self._layout = find_layout(record, address(self._block))
+
+    def take(self) -> NDArray[np.uint8]:
+        """Returns the memory of a copy, for `restore`."""
+        return self._block.copy()
+
+    def restore(self, memory: NDArray[np.uint8]) -> R:
+        """Returns the record as it was when the memory was copied."""
+        record: R = place_record(self._layout, memory)
+        return record
+
+
+#: Class of a record, and of each field its layout, or its shape, type and offset in the memory [byte].
+Layout = tuple[type[Record], list[Any]]
+
+
+def find_layout(record: Record, start: int) -> Layout:
+    """Returns where the fields of a record lie in a block of memory.
+
+    Args:
+        record: a record.
+        start: address of the memory in which the record lies.
+    """
+    return type(record), [
+        find_layout(x, start) if isinstance(x, Record) else (x.shape, x.dtype, address(x) - start) for x in record
+    ]
+
+
+def place_record(layout: Layout, memory: NDArray[np.uint8]) -> Any:
+    """Returns a record with a known layout in a block of memory; its fields are not validated again."""
+    cls, fields = layout
+    return tuple.__new__(
+        cls,
+        [
+            np.ndarray(field[0], field[1], memory, field[2]) if len(field) == 3 else place_record(field, memory)
+            for field in fields
+        ],
+    )
+
+
+def address(x: NDArray[np.generic]) -> int:
+    """Returns the address of the first entry of an array."""
+    found: int = x.__array_interface__["data"][0]
+    return found

@@ -17,10 +17,10 @@ from .com_preview import ComReference
 from .friction_model import PYRAMID_FACE_RATIO, FrictionModel, FrictionState
 from .gait import clamp
 from .ground_plane import GroundState, compute_heading_axes, plane_height
-from .minimum_jerk import advance_quintic
 from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
 from .motion import Motion
 from .path_reference import PathState
+from .swing import advance_quintic
 
 #: Fraction of the attitude weight in flight: the legs move to their footholds, and the trunk rotates in reaction.
 FLIGHT_BASE_FRACTION = 8e-4

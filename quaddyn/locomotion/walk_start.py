@@ -3,8 +3,13 @@
 import math
 
 from ..compiler import IntVector, Matrix, compiled, entry, vec3
-from .contact_estimation import reset_contact_estimate
-from .contact_monitor import MIN_STANCE_FEET, count_contacts, is_coplanar, reset_ground_contact
+from .contact_estimation import (
+    MIN_STANCE_FEET,
+    count_contacts,
+    is_coplanar,
+    reset_contact_estimate,
+    reset_ground_contact,
+)
 from .footwork import FootworkState
 from .gait import restart_gait
 from .ground_plane import GroundState, compute_heading_axes, plane_height, plane_normal, set_slope

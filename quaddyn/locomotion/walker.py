@@ -16,12 +16,10 @@ from ..compiler import IntVector, Vector, compiled, entry
 from ..dynamics.joint_placements import WorldJacobian, compute_world_jacobian
 from ..estimation.rotor_inertia import add_rotor_torques, reset_rotor_inertia
 from ..wbc.tick_data import RigidBodyTerms
-from .contact_estimation import reset_contact_estimate
-from .contact_monitor import GroundEvent, check_ground
+from .contact_estimation import GroundEvent, check_ground, reset_contact_estimate
 from .fall_detection import FallSign, update_fall_detection
 from .footwork import FootworkState
-from .friction_estimation import reset_friction_estimate
-from .friction_model import adapt_friction, is_slippery, set_assumed_bound
+from .friction_model import adapt_friction, is_slippery, reset_friction_estimate, set_assumed_bound
 from .gait import set_target_gait
 from .ground_plane import write_ground_normals
 from .landing import (
@@ -38,10 +36,9 @@ from .landing import (
 )
 from .leg_folding import FoldingState
 from .modes import ModeCode, is_upright
-from .motion import read_motion
+from .motion import TickDisplacements, measure_tick_period, read_motion
 from .progress_monitor import reset_progress
 from .slope_limiter import SlopeEvaluation, reset_slope
-from .tick_period import TickDisplacements, measure_tick_period
 from .torque_limiter import LimitedMotors, clamp_torques, compute_damping_torques
 from .trunk_controller import set_base_weight
 from .velocity_limits import GaitLimits

@@ -3,9 +3,14 @@
     limit the command -> steer the path -> detect contacts -> plan the motion -> decide the mode -> write references
 
 Python calls the stages one by one where a terrain map is read between them, and `walk` in blind locomotion.
+
+Compiled adaptation of step durations to an error of the divergent component: shorter steps after a push.
 """
 
+from __future__ import annotations
+
 import enum
+import math
 from typing import NamedTuple
 
 from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, local
@@ -14,12 +19,13 @@ from .contact_estimation import (
     ContactEstimate,
     ContactInputs,
     ContactModel,
+    GroundContactState,
     estimate_contacts,
     estimate_contacts_of_coupled_joints,
     has_model_mismatch,
+    is_settled,
     write_foot_contacts,
 )
-from .contact_monitor import GroundContactState, is_settled
 from .fall_detection import FallDetectorState
 from .footwork import (
     BalanceState,
@@ -32,16 +38,21 @@ from .footwork import (
     set_foot_reference,
     update_contacts,
 )
-from .friction_estimation import (
+from .friction_model import (
     FrictionEstimate,
     FrictionInputs,
     FrictionParameters,
+    FrictionState,
+    adapt_friction,
     count_slipping_feet,
+    is_slippery,
+    is_steep,
+    set_assumed_bound,
     set_foot_loads,
+    set_normals,
     update_friction,
     update_slips,
 )
-from .friction_model import FrictionState, adapt_friction, is_slippery, is_steep, set_assumed_bound, set_normals
 from .gait import GaitState, advance_phase, is_transitioning
 from .ground_plane import GroundState, advance_slope, compute_horizontal_projection, write_ground_normals
 from .modes import ModeCode, ModeState, next_mode, set_mode_conditions
@@ -50,14 +61,7 @@ from .motion import Motion
 from .path_reference import PathState, advance_path_reference
 from .progress_monitor import ProgressState, filter_command
 from .slope_limiter import SlopeEvaluation, SlopeState, clamp_velocity_on_ground, update_slope
-from .steering import (
-    SteeringState,
-    limit_reference_lead,
-    set_conditions,
-    update_speed_averages,
-    update_steering,
-)
-from .step_timing import adapt_step_timing
+from .steering import SteeringState, limit_reference_lead, set_conditions, update_speed_averages, update_steering
 from .stumble_reflex import FootContacts, has_lowered_foot, is_rough
 from .trunk_controller import (
     TrunkState,
@@ -67,6 +71,46 @@ from .trunk_controller import (
     write_task_references,
 )
 from .velocity_limits import GaitLimits, LegLimits, LimitReason, clamp_command, is_zero_velocity
+
+#: Maximum shift of a foothold from that of the gait [l].
+MAX_FOOTHOLD_SHIFT = 0.25
+#: Maximum factor by which the cycle is accelerated.
+MAX_RATE_SCALE = 1.5
+#: Length of a swing [l], and mean speed divided by peak speed of a minimum-jerk path: leg length times the speed of the
+#: slowest joint bounds the peak speed.
+SWING_LENGTH, MEAN_TO_PEAK_SPEED = 0.6, 8.0 / 15.0
+
+
+@entry("step timing")
+def adapt_step_timing(g: GaitState, body: BodyParameters, joint_speed: float, error_x: float, error_y: float) -> None:
+    """Sets the rate scale of the gait for an error of the divergent component, beside the adaptation of the footholds.
+
+    Between steps the error e grows as ``exp(omega t)``, and each step can correct at most the maximum shift b of a
+    foothold.  Steps of duration T keep the error bounded if
+
+        e (exp(omega T) - 1) <= b
+
+    (Koolen et al. 2012, "Capturability-based analysis and control of legged locomotion", the limit of many steps;
+    Khadiv et al. 2020, "Walking control based on step timing adaptation", where T is optimized).  If the swings of the
+    gait are too slow for an error, ``T = log(1 + b / e) / omega`` accelerates the whole cycle, as far as the joints
+    allow: swing feet land sooner, and the next ones lift off sooner.  In gaits with flight phases the ballistic flight
+    determines the timing, and the cycle is not changed.
+
+    Args:
+        g: state of the gait.
+        body: parameters of the robot.
+        joint_speed: smallest velocity limit of the leg joints [rad/s or m/s]; inf where there is none.
+        error_x: error of the divergent component along world x [m].
+        error_y: error along world y [m].
+    """
+    error, rate_scale = math.sqrt(error_x * error_x + error_y * error_y), 1.0
+    if g.is_running and error > 0.0 and g.force_profile.is_constant:
+        swing_time = (1.0 - g.duty_factor) * g.nominal_period
+        required = swing_time * body.natural_frequency / math.log1p(MAX_FOOTHOLD_SHIFT * body.length / error)
+        max_swing_rate = MEAN_TO_PEAK_SPEED * joint_speed / SWING_LENGTH  # swings per second
+        rate_scale = max(1.0, min(required, MAX_RATE_SCALE, swing_time * max_swing_rate))
+    g.rate_scale = rate_scale
+
 
 #: Time constant of the velocity that determines footholds [sqrt(l/g)].
 VELOCITY_FILTER_TIME = 0.2

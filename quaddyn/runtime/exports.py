@@ -22,7 +22,7 @@ from ..kernels import tick_terms_c
 from ..locomotion import FEET, GAITS, Gait, LocomotionController
 from ..locomotion.command import FALLEN, NO_GROUND
 from ..locomotion.embedded import embedded_walker
-from ..locomotion.embedded.embedded_walker_data import make_embedded_walker
+from ..locomotion.embedded.embedded_walker import make_embedded_walker
 from ..locomotion.fall_detection import SIGN_TEXTS, FallSign
 from ..locomotion.modes import LocomotionMode, ModeCode
 from ..locomotion.velocity_limits import REASON_TEXTS, LimitReason, allocate_gait_limits

@@ -11,9 +11,9 @@ from ..compiler import ByteVector, IntVector, Matrix, Record, Vector
 from ..contact.solvers.frictional_core import ContactWorkspace as SolverWorkspace
 from ..contact.solvers.frictional_core import make_contact_workspace as solver_workspace
 from ..dynamics.kinematic_tree import KinematicTree
-from .collisions import CollisionBuffer, TerrainArrays
 from .drives import Drives
 from .joint_stops import JointStops
+from .terrain import CollisionBuffer, TerrainArrays
 
 
 class ContactLaw(NamedTuple):

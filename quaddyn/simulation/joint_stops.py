@@ -11,7 +11,7 @@ import numpy as np
 
 from ..compiler import IntVector, Vector, compiled
 from ..robot.robot import Robot
-from .collisions import CollisionBuffer
+from .terrain import CollisionBuffer
 
 
 class JointStops(NamedTuple):

@@ -13,11 +13,11 @@ from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import contact_data, contact_step
-from .collisions import TerrainArrays
 from .drives import Drives
 from .joint_stops import JointStops
 from .plant import DIVERGENCE_SPEED
 from .spheres import PlacedSphere
+from .terrain import TerrainArrays
 
 #: Spheres that would reach the ground within one step at this speed [m/s] take part in the contact problem.
 MAX_APPROACH_SPEED = 20.0

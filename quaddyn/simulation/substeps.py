@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import IntVector, Matrix, Record, compiled
-from .collisions import CollisionBuffer
 from .contact_data import SphereContacts, make_collision_buffer
 from .step_memory import ContactStatus
+from .terrain import CollisionBuffer
 
 
 class SubstepSummary(Record):

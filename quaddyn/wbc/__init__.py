@@ -4,9 +4,7 @@
 __compilation_unit__ = "whole-body control"
 
 from ..deprecation import renamed_names
-from .batch_gains import MotionGains
-from .batch_references import ForceReferences, MotionReferences
-from .certificate import LevelReport, Status
+from .batch_references import ForceReferences, MotionGains, MotionReferences
 from .command import Command
 from .constraints import (
     CollisionLimits,
@@ -23,16 +21,14 @@ from .constraints import (
     TorqueLimits,
     TorqueRate,
 )
+from .constraints.robust_limits import ParameterEllipsoid, PayloadSet
 from .contact_settings import ContactSettings
 from .controller import WholeBodyController
 from .controller_batch import BatchCommand, ControllerBatch
 from .custom_elements import CustomConstraint, CustomTask
-from .default_elements import default_constraints, default_tasks
-from .elements import Elements
+from .elements import Elements, default_constraints, default_tasks
 from .explanation import Loss
 from .export import ControllerSource, controller_c, export_c
-from .parameter_ellipsoid import ParameterEllipsoid
-from .payload_set import PayloadSet
 from .tasks import (
     ComTask,
     FootTask,
@@ -48,6 +44,7 @@ from .tasks import (
     Task,
 )
 from .tick_file import TickRecord, TickReplay, replay
+from .tick_problem import LevelReport, Status
 from .velocity_controller import VelocityCommand, VelocityController
 
 __getattr__ = renamed_names(

@@ -14,7 +14,7 @@ from ..compiler import IntVector
 from ..urdf.tree import Array
 from .contact_ramps import ALL_RAMPS_ENDED, CONTACT_COMPLETED, make_ramps, set_ramp
 from .contact_settings import ChangeCounter, ContactSettings
-from .named_items import check_contact_names
+from .elements import check_contact_names
 from .tasks import FootTask
 
 #: Largest number of cached masks of requested contacts.

@@ -5,7 +5,7 @@ seconds.  A contact that is no longer named is broken over the same time; the fo
 Meanwhile the activation s of the contact runs from 0 to 1 or back.  The normal force is bounded by a cap that starts or
 ends at zero (`quaddyn.wbc.contact_ramps.ContactRamps`), and the rows that keep the contact point at rest are weighted
 instead of strict.  If a `FootTask` guides the same foot, contact and task share three rows, in which the guided point,
-the desired acceleration and the weight are blended from the task's to the contact's (`quaddyn.wbc.tasks.foot`).
+the desired acceleration and the weight are blended from the task's to the contact's (`quaddyn.wbc.FootTask`).
 Otherwise the rows of the contact start on the last level and move up: on each level their weight grows from 0 to
 infinity, and then they start on the level above (`quaddyn.wbc.constraints.contact_motion`).  Contacts of the first tick
 are made at once.
@@ -99,7 +99,7 @@ class WholeBodyController(StrictAttributes):
         contacts: `ContactSettings` of every contact by name.
         levels: names of tasks and constraints by level.
         parameter_vector: every gain, reference and limit in one vector: first of the motion tasks in the order of
-            `tasks` (`quaddyn.wbc.tasks.task_gains.LAYOUT`), then of the other elements.
+            `tasks` (`quaddyn.wbc.tasks.task.LAYOUT`), then of the other elements.
 
     Raises:
         ArgumentError: a number is out of range, a name is used twice, or an element belongs to another robot.

@@ -16,8 +16,7 @@ from ..lane_blocks import LaneBlocks, check_lane_rows, check_mask, count_bytes, 
 from ..robot.arguments import Numbers
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, frozen
-from .batch_gains import MotionGains
-from .batch_references import ForceReferences, MotionReferences
+from .batch_references import ForceReferences, MotionGains, MotionReferences
 from .controller_lanes import (
     ControllerLanes,
     LaneFriction,
@@ -27,9 +26,8 @@ from .controller_lanes import (
     set_lane_references,
 )
 from .controller_structure import ControllerStructure
-from .embedded import MAX_FRICTION, EmbeddedController
-from .embedded_data import make_embedded_controller
-from .named_items import NamedItems, check_contact_names
+from .elements import NamedItems, check_contact_names
+from .embedded import MAX_FRICTION, EmbeddedController, make_embedded_controller
 from .tasks import ForceTask, Task
 from .tick_data import TickOutcome
 

@@ -36,8 +36,7 @@ from ..robot.arguments import check_sequence
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .constraints import Constraint
-from .tasks.task import Task
-from .tasks.task_gains import Gain, check_row_values
+from .tasks.task import Gain, Task, check_row_values
 from .tick import Rows, Tick
 
 #: Largest entry of v times the step of the central difference [rad, m]: the truncation error is of the order of its

@@ -4,20 +4,215 @@ A compiled tick goes through a table with one row per element: its level, the co
 begin, its number of rows, and two integers whose meaning depends on the kind.  A kind describes itself in two methods:
 `Element.bind` returns the two integers, and `Element.declare_layout` declares how many parameters and rows an element
 has and which integers are valid.  Controllers are built with both; saved ticks are validated with the second.
-`quaddyn.wbc.element_kind` lists the steps to add a kind.
+`quaddyn.wbc.element` lists the steps to add a kind.
+
+`ElementKind`: the compiled functions of a kind of task or constraint.
+
+To add a kind with compiled rows: write its file in `quaddyn.wbc.tasks` or `quaddyn.wbc.constraints`, with the class,
+its equation, its compiled functions and, last, its `ElementKind` with an unused code (those in use:
+``sorted(quaddyn.wbc.elements.ELEMENT_CLASSES)``), and export the class from both packages, that one and
+`quaddyn.wbc`.  `tasks/frame_axis.py` and, with two frames, `tasks/relative_frame.py` are examples.  A motion task
+needs `capture_reference` and `clear_reference`; `reference_divisor` if it rejects some finite reference.
+
+For the documentation and the tests: add its picture to `docs/_ext/element_pictures.py`, a row to `docs/tasks.md`, one
+such element to `tests/wbc_elements.py`, under the name of its file, and to the controllers of
+`tests/test_wbc_export.py` and `tests/tick_mutants.py`.
+
+`ParameterBlock`: the parameters of an element in one flat array, which a controller moves into one vector.
+
+Compiled code reads every gain, reference and limit of a tick as one array, and a changed parameter needs no copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, overload
 
+import numpy as np
+
+from ..compiler import Vector, compiled
 from ..deprecation import renamed_attributes
+from ..errors import ArgumentError
+from ..robot.arguments import check_array, check_number
 from ..robot.robot import Robot
+from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .contact_settings import ContactSettings, foot_contact
-from .element_kind import CUSTOM, ElementKind
-from .parameter_block import ParameterBlock
+from .row_writing import Item, write_custom_element_rows
+from .tick_data import TickContext, TickInputData
+
+
+@compiled()
+def keep_reference(item: Item, t: TickContext) -> None:
+    """Does nothing: the default of `ElementKind.capture_reference`, for elements without a position."""
+
+
+@compiled()
+def keep_references(item: Item, inputs: TickInputData, home: Vector) -> None:
+    """Does nothing: the default of `ElementKind.clear_reference`, for elements without references."""
+
+
+@compiled()
+def accept_position(position: Vector) -> float:
+    """Returns the divisor 1: every finite reference position is valid and used as given; see `ElementKind`."""
+    return 1.0
+
+
+@compiled()
+def write_no_rows(item: Item, t: TickContext) -> None:
+    """Does nothing: `ElementKind.write_rows` of elements that only add bias forces."""
+
+
+@compiled()
+def add_no_forces(item: Item, t: TickContext, bias: Vector) -> None:
+    """Does nothing: the default of `ElementKind.add_bias_forces`."""
+
+
+@compiled()
+def store_nothing(item: Item, t: TickContext, acceleration: Vector) -> None:
+    """Does nothing: the default of `ElementKind.finish_tick`."""
+
+
+class ElementKind(NamedTuple):
+    """Compiled functions of a kind of element; a class has it as the attribute `kind`.
+
+    Attributes:
+        code: number of the kind; saved ticks contain it, so it never changes.
+        write_rows: writes the rows of an element at a tick: ``(item, t)``.
+        capture_reference: sets the current position as the reference of a motion task without one: ``(item, t)``.
+        clear_reference: sets the reference of a controller that is reset: ``(item, inputs, home)``, with the home
+            configuration (nq,).
+        reference_divisor: returns the number by which a reference position is divided, 0 for an invalid position:
+            ``(position)``.
+        add_bias_forces: adds forces that the motors compensate to the bias forces (nv,): ``(item, t, bias)``.
+        finish_tick: stores what the next tick reads, from the accelerations (nv,): ``(item, t, acceleration)``.
+        position_note: sentence about the form of a reference position in C; "" if it is a plain vector.
+    """
+
+    code: int
+    write_rows: Callable[[Item, TickContext], None]
+    capture_reference: Callable[[Item, TickContext], None] = keep_reference
+    clear_reference: Callable[[Item, TickInputData, Vector], None] = keep_references
+    reference_divisor: Callable[[Vector], float] = accept_position
+    add_bias_forces: Callable[[Item, TickContext, Vector], None] = add_no_forces
+    finish_tick: Callable[[Item, TickContext, Vector], None] = store_nothing
+    position_note: str = ""
+
+
+#: Elements whose rows are computed in Python, at every tick, by their method `rows`.
+CUSTOM = ElementKind(200, write_custom_element_rows)
+
+
+class ParameterBlock(StrictAttributes, fixed=("block",)):
+    """Base class of objects whose parameters are in one array.
+
+    Attributes:
+        block: flat float64 array of the parameters.
+    """
+
+    block: Array
+
+    #: Function that is called when the block is moved to another controller.
+    _on_moved: Callable[[], None] | None = None
+
+    def move(self, block: Array, on_moved: Callable[[], None] | None = None) -> None:
+        """Moves the parameters to another array.
+
+        Args:
+            block: array of the same size.
+            on_moved: function to call when the parameters are moved again; None for none.
+        """
+        if self._on_moved is not None:
+            self._on_moved()
+        self._on_moved = on_moved
+        block[:] = self.block
+        self._attach(block)
+
+    def release(self) -> None:
+        """Moves the parameters to a new array, which belongs to no controller."""
+        self._on_moved = None
+        self._attach(np.array(self.block))
+
+    def _attach(self, block: Array) -> None:
+        """Sets the array of the parameters."""
+        object.__setattr__(self, "block", block)  # read-only for users
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the state of a copy, which belongs to no controller."""
+        return self.__dict__ | {"_on_moved": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._attach(np.array(self.block))
+
+
+class ScalarParameter:
+    """Descriptor of one nonnegative number of a `ParameterBlock`.
+
+    Args:
+        at: index in the block.
+        zero: whether it may be zero.
+    """
+
+    def __init__(self, at: int, *, zero: bool = True) -> None:
+        self.at, self.zero = at, zero
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> ScalarParameter: ...
+    @overload
+    def __get__(self, owner: ParameterBlock, kind: type) -> float: ...
+    def __get__(self, owner: ParameterBlock | None, kind: type) -> ScalarParameter | float:
+        return self if owner is None else float(owner.block[self.at])
+
+    def __set__(self, owner: ParameterBlock, value: float) -> None:
+        given = check_number(self.name, value)
+        if not (0.0 <= given < np.inf and (self.zero or given > 0.0)):
+            raise ArgumentError(f"{self.name}: expected a finite number {'>=' if self.zero else '>'} 0, got {value}")
+        owner.block[self.at] = given
+
+
+class VectorParameter:
+    """Descriptor of one of several vectors of equal length in a `ParameterBlock`: reads as a view, is set by value.
+
+    Args:
+        start: index of the first of the vectors.
+        count: number of vectors, up to the end of the block.
+        row: index of this vector.
+        minimum: smallest value of an entry.
+        finite: whether entries must be finite.
+    """
+
+    def __init__(
+        self, start: int = 0, count: int = 1, row: int = 0, *, minimum: float = -np.inf, finite: bool = False
+    ) -> None:
+        self.start, self.count, self.row, self.minimum, self.finite = start, count, row, minimum, finite
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> VectorParameter: ...
+    @overload
+    def __get__(self, owner: ParameterBlock, kind: type) -> Array: ...
+    def __get__(self, owner: ParameterBlock | None, kind: type) -> VectorParameter | Array:
+        if owner is None:
+            return self
+        size = (len(owner.block) - self.start) // self.count
+        return owner.block[self.start + self.row * size : self.start + (self.row + 1) * size]
+
+    def __set__(self, owner: ParameterBlock, value: Any) -> None:
+        vector, given = self.__get__(owner, type(owner)), check_array(self.name, value)
+        is_valid = (given >= self.minimum) & (np.isfinite(given) | (not self.finite))
+        if given.shape not in ((), vector.shape) or not is_valid.all():
+            minimum = "" if self.minimum == -np.inf else f", none below {self.minimum:g}"
+            condition = "finite" if self.finite else "no NaN"
+            raise ArgumentError(
+                f"{self.name}: expected a number or {len(vector)} numbers, {condition}{minimum}, got {value}"
+            )
+        vector[:] = given
 
 
 class RowCounts(NamedTuple):

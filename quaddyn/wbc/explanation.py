@@ -16,9 +16,8 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from ..urdf.tree import Array
-from .certificate import Status, TickDetails, active_rows
 from .likely_causes import likely_cause, round_to_six_digits
-from .tick_problem import RowGroup, TickProblem
+from .tick_problem import RowGroup, Status, TickDetails, TickProblem, active_rows
 
 #: Fraction of a deficit that the removal of a cause must reduce at least.
 MIN_CAUSE_FRACTION = 0.05

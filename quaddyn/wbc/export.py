@@ -26,7 +26,7 @@ from .command import OUTCOMES
 from .constraints import Constraint, HeldObject, JointFriction, TorqueLimits, TorqueRate
 from .controller import WholeBodyController
 from .element import Element
-from .embedded_data import make_embedded_controller
+from .embedded import make_embedded_controller
 from .tasks import ForceTask, Task
 
 #: A function of C: its comment, prototype and body.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..urdf.tree import Array
-from .certificate import TickDetails
-from .tick_problem import RowGroup
+from .tick_problem import RowGroup, TickDetails
 
 #: Required acceleration [m/s^2] beyond which a contact that should be at rest was moving: three times gravity.
 MOVING_CONTACT_ACCELERATION = 30.0

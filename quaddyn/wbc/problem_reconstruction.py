@@ -14,7 +14,7 @@ from ..dynamics.state_terms import AnyTerms
 from ..robot.robot import Robot
 from . import tick_core
 from .contact_settings import ContactSettings
-from .controller_model import ControllerTables
+from .controller_model import ControllerTables, make_contacts, make_data, make_inputs, make_terms
 from .element import Element
 from .tick_data import RowBuffer, TickData
 from .tick_inputs import (
@@ -25,7 +25,6 @@ from .tick_inputs import (
     write_previous_torque,
 )
 from .tick_problem import RowGroup, TickProblem
-from .tick_workspace import make_contacts, make_data, make_inputs, make_terms
 
 
 class ProblemReconstructor:

@@ -30,7 +30,7 @@ from .collision_data import CollisionScratch
 
 
 class TickOutcome(enum.IntEnum):
-    """Outcome of a tick: see `quaddyn.wbc.certificate.Status`; the last three are of inputs that cannot be solved."""
+    """Outcome of a tick: see `quaddyn.wbc.tick_problem.Status`; the last three are of inputs that cannot be solved."""
 
     SOLVED = 0
     INFEASIBLE = 1
@@ -66,7 +66,7 @@ class ElementTable(NamedTuple):
     """Tasks and constraints in order, one entry per element."""
 
     level: IntVector
-    code: IntVector  # see `quaddyn.wbc.element_kind.ElementKind`
+    code: IntVector  # see `quaddyn.wbc.element.ElementKind`
     first_parameter: IntVector  # index of its first parameter in `TickInputData.parameters`
     size: IntVector  # number of rows of a motion task, of capsules, or of hands
     first: IntVector  # the two integers that `quaddyn.wbc.element.Element.bind` returned

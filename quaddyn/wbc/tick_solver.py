@@ -1,14 +1,19 @@
-"""`TickSolver`: computes the ticks of one controller, from a state to a result, and reconstructs their rows."""
+"""`TickSolver`: computes the ticks of one controller, from a state to a result, and reconstructs their rows.
+
+`compute_centers_of_pressure`: centers of pressure of surface contacts at a past tick.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy import empty, isfinite, zeros
 
 from ..compiler import LANE_WIDTH, IntVector
+from ..contact.support import compute_center_of_pressure
 from ..dynamics import State
 from ..dynamics.state_terms import AnyTerms, make_tick_terms
 from ..errors import ArgumentError
@@ -16,16 +21,15 @@ from ..hierarchy import Level, solve
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import tick_core
-from .centers_of_pressure import compute_centers_of_pressure
 from .constraints import TorqueRate
 from .contact_ramps import ContactRamps
 from .contact_settings import ChangeCounter, ContactSettings
-from .controller_model import build_model
-from .levels import Levels
+from .controller_model import build_model, make_contacts, make_data, make_inputs, make_terms
+from .elements import Levels
 from .problem_reconstruction import ProblemReconstructor
 from .scales import Scales
 from .tick import ActiveContacts, Rows, Tick
-from .tick_data import TickData, TickOutcome, TickResult, result_views
+from .tick_data import ContactStateData, RigidBodyTerms, TickData, TickOutcome, TickResult, result_views
 from .tick_inputs import (
     CustomRows,
     SlowInputs,
@@ -38,7 +42,35 @@ from .tick_inputs import (
     write_previous_torque,
 )
 from .tick_problem import TickProblem
-from .tick_workspace import make_contacts, make_data, make_inputs, make_terms
+
+
+def compute_centers_of_pressure(
+    terms: RigidBodyTerms, contacts: ContactStateData, names: Sequence[str], forces: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Returns the (3,) center of pressure of each loaded surface contact by name, world axes [m].
+
+    Args:
+        terms: rigid-body terms of the tick.
+        contacts: state of the contacts at the tick.
+        names: names of all contacts.
+        forces: contact forces of the tick, by contact.
+    """
+    points = {}
+    for c, name in enumerate(names):
+        if name not in forces or contacts.is_surface[c] == 0:
+            continue
+        first_term = int(terms.frames[contacts.frame[c]])
+        R, origin = (
+            terms.values[first_term : first_term + 9].reshape(3, 3),
+            terms.values[first_term + 9 : first_term + 12],
+        )
+        with np.errstate(all="ignore"):  # a damaged file may contain any number
+            point = compute_center_of_pressure(
+                origin + R @ contacts.offset[c], R @ contacts.surface_normal[c], forces[name]
+            )
+        if point is not None:
+            points[name] = point
+    return points
 
 
 @dataclass(frozen=True, slots=True)

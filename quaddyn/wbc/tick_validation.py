@@ -12,13 +12,12 @@ import numpy as np
 
 from ..compiler import ByteVector, IntMatrix, Vector
 from ..errors import ArgumentError
-from .constraints.capsule_parameters import PAIR_ENTRIES
-from .constraints.collision_pairs import has_invalid_run_ends
+from .constraints.collision_distances import PAIR_ENTRIES
+from .constraints.collision_limits import has_invalid_run_ends
 from .constraints.contact_motion import ContactMotion
 from .controller_model import MAX_LIMB_JOINTS, max_row_counts
-from .element import Layout, RowCounts
-from .element_kind import CUSTOM
-from .element_registry import ELEMENT_CLASSES
+from .element import CUSTOM, Layout, RowCounts
+from .elements import ELEMENT_CLASSES
 from .row_writing import CUSTOM_ROW_HEADER_SIZE
 from .tick_data import ContactStateData, ControllerModel, RigidBodyTerms, TickInputData
 

@@ -22,14 +22,11 @@ from ..robot.arguments import check_number, check_positive, check_sequence
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes, ValidatedAttribute
 from ..urdf.tree import Array
-from .certificate import Outcome, Status
 from .constraints.constraint import check_tolerance
 from .contact_settings import ContactSettings, make_contact_frame
-from .default_elements import default_tasks
-from .elements import Elements
-from .levels import check_robot
-from .named_items import NamedItems, check_contact_names
+from .elements import Elements, NamedItems, check_contact_names, check_robot, default_tasks
 from .tasks import FootTask, MomentumTask, Task
+from .tick_problem import Outcome, Status
 
 
 @renamed_attributes(solved="ok")

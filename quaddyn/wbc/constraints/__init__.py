@@ -3,16 +3,13 @@
 from .collision_limits import CollisionLimits
 from .constraint import Constraint
 from .contact_motion import ContactMotion
-from .friction_pyramid import FrictionPyramid
+from .friction_pyramid import FrictionPyramid, NormalForce
 from .held_object import HeldObject
 from .joint_bounds import JointBounds
 from .joint_friction import JointFriction
 from .linear import LinearConstraint
-from .motor_limits import MotorLimits
-from .normal_force import NormalForce
 from .robust_limits import RobustLimits
-from .torque_limits import TorqueLimits
-from .torque_rate import TorqueRate
+from .torque_limits import MotorLimits, TorqueLimits, TorqueRate
 
 __all__ = [
     "CollisionLimits",

@@ -5,9 +5,7 @@ from __future__ import annotations
 from ...compiler import compiled
 from ...robot.arguments import check_positive
 from ...robot.robot import Robot
-from ..element import Layout, RowCounts
-from ..element_kind import ElementKind
-from ..parameter_block import ScalarParameter
+from ..element import ElementKind, Layout, RowCounts, ScalarParameter
 from ..row_writing import Item, add_force_equality, add_motion_equality, tag_equality_contact
 from ..scales import scales
 from ..tick_data import ContactRole, StrictQuantity, TickContext

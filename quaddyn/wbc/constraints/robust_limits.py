@@ -1,25 +1,118 @@
-"""`RobustLimits`: torque and friction limits that hold for every payload and all parameters of a given set."""
+"""`RobustLimits`: torque and friction limits that hold for every payload and all parameters of a given set.
+
+`ParameterEllipsoid`: uncertainty of the inertias, friction and rotors of a robot.
+
+`PayloadSet`: the payloads that a robot may carry.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...contact import Contact
 from ...contact.contact_set import cross_matrix
-from ...deprecation import renamed_parameters
+from ...deprecation import renamed_attributes, renamed_parameters
 from ...dynamics import Dynamics
 from ...errors import ArgumentError, ArgumentTypeError
-from ...robot.arguments import check_number
+from ...robot.arguments import check_array, check_number, check_vector
 from ...robot.robot import Robot
-from ...urdf.tree import Array
+from ...urdf.tree import Array, FrozenArrays, frozen
 from ..contact_settings import ContactFrame, ContactSettings
-from ..parameter_ellipsoid import ParameterEllipsoid
-from ..payload_set import PayloadSet
 from ..scales import scales
 from ..tick import Rows, Tick
 from .constraint import Constraint, check_motor_values
 from .held_object import RANK_TOLERANCE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParameterEllipsoid(FrozenArrays):
+    """Ellipsoid of dynamic parameters, ``delta = delta_model + directions^T z`` for all ``|z| <= 1``.
+
+    `quaddyn.identification.Identification.parameter_band` computes one from the covariance of a fit.
+
+    Attributes:
+        directions: (k, n) half axes of the ellipsoid, or any rows that span it, in the units of the n entries of
+            `Dynamics.parameters`.
+
+    Raises:
+        ArgumentError: not a finite matrix.
+    """
+
+    directions: Array
+
+    def __post_init__(self) -> None:
+        given = check_array("directions", self.directions)
+        if given.ndim != 2 or not np.isfinite(given).all():
+            raise ArgumentError(f"directions: expected a finite matrix (k, n), got shape {given.shape}")
+        object.__setattr__(self, "directions", frozen(given))
+
+
+@renamed_attributes(low="com_lower", high="com_upper", gyration="radius_of_gyration", spread="max_second_moment")
+@dataclass(frozen=True, slots=True, eq=False)
+class PayloadSet(FrozenArrays):
+    """Set of payloads that a link may carry in addition to what the model contains.
+
+    Attributes:
+        mass: (2,) smallest and largest mass [kg]; negative if the link may be lighter than its file states.
+        com_lower, com_upper: (3,) corners of a box, in the axes of the link, that contains the payload's center of mass
+            [m].
+        link: name of the link that carries the payload; the root link if None.
+        radius_of_gyration: largest radius of gyration of the payload about its own center of mass [m].
+
+    Raises:
+        ArgumentError: bounds in the wrong order, or numbers that are not finite.
+    """
+
+    mass: Array | Sequence[float]
+    com_lower: Array | Sequence[float]
+    com_upper: Array | Sequence[float]
+    link: str | None = None
+    radius_of_gyration: float = 0.0
+
+    def __post_init__(self) -> None:
+        mass = frozen(check_vector("mass", self.mass, (2,), "smallest and largest"))
+        low, high = (
+            frozen(check_vector(k, getattr(self, k), (3,), "in the link's axes")) for k in ("com_lower", "com_upper")
+        )
+        if mass[0] > mass[1]:
+            raise ArgumentError(f"mass: expected the smallest and the largest mass in this order, got {self.mass}")
+        if not (low <= high).all():
+            raise ArgumentError(
+                f"com_lower, com_upper: expected no entry of com_lower above that of com_upper, got {low}, {high}"
+            )
+        if not 0.0 <= check_number("radius_of_gyration", self.radius_of_gyration) < np.inf:
+            raise ArgumentError(f"radius_of_gyration: expected a finite number >= 0, got {self.radius_of_gyration}")
+        for name, value in (("mass", mass), ("com_lower", low), ("com_upper", high)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def max_second_moment(self) -> float:
+        """Largest second moment of mass about the middle of the box [kg m^2].
+
+        It is that of the payload of largest ``|mass|`` with its center of mass in a corner of the box, at the distance
+        r from the middle: ``|mass| (r^2 + radius_of_gyration^2)``.
+        """
+        half_diagonal = 0.5 * (np.asarray(self.com_upper) - np.asarray(self.com_lower))
+        return float(np.abs(self.mass).max() * (half_diagonal @ half_diagonal + self.radius_of_gyration**2))
+
+    def vertices(self) -> tuple[Array, Array]:
+        """Returns (k,) masses and (k, 3) centers of mass of the vertices of the set.
+
+        The set is the convex hull of the vertices in the coordinates mass and mass times center.
+        """
+        box = np.array([self.com_lower, self.com_upper])
+        corners = np.unique(np.array(list(product(*box.T))), axis=0)
+        vertices = [(m, c) for m in np.unique(self.mass) for c in (corners if m != 0.0 else corners[:1])]
+        return np.array([m for m, _ in vertices]), np.array([c for _, c in vertices])
+
+
+_renamed = renamed_parameters(low="com_lower", high="com_upper", gyration="radius_of_gyration")
+PayloadSet.__init__ = _renamed(PayloadSet.__init__)  # type: ignore[method-assign]  # old arguments of a dataclass
 
 
 class RobustLimits(Constraint):

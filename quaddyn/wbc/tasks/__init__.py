@@ -1,16 +1,11 @@
 """Tasks of whole-body control, one per file: class, parameters, and the compiled function that writes the rows."""
 
-from .com import ComTask
-from .foot import FootTask
 from .force import ForceTask
-from .frame import FrameTask
 from .frame_axis import FrameAxisTask
-from .frame_orientation import FrameOrientationTask
-from .frame_position import FramePositionTask
-from .joint_acceleration import JointAccelerationTask
-from .momentum import MomentumTask
-from .posture import PostureTask
+from .momentum import ComTask, MomentumTask
+from .posture import JointAccelerationTask, PostureTask
 from .relative_frame import RelativeFrameTask
+from .single_frame_task import FootTask, FrameOrientationTask, FramePositionTask, FrameTask
 from .task import Task
 
 __all__ = [

@@ -16,9 +16,7 @@ from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...robot.arguments import FLOAT, check_array, check_sequence
 from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
-from ..element import Element, Layout, ReferenceResolver, RowCounts
-from ..element_kind import ElementKind
-from ..parameter_block import ScalarParameter
+from ..element import Element, ElementKind, Layout, ReferenceResolver, RowCounts, ScalarParameter
 from ..row_writing import Item, add_force_equality, add_motion_equality, tag_equality_contact
 from ..tick_data import ContactRole, TickContext, TickInputData, force_reference, write_force_reference
 

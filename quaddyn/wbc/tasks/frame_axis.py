@@ -15,8 +15,7 @@ from ...robot.arguments import check_array
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..contact_points import add_cross
-from ..element import Layout, ReferenceResolver, RowCounts
-from ..element_kind import ElementKind
+from ..element import ElementKind, Layout, ReferenceResolver, RowCounts
 from ..row_writing import Item, add_motion_equality
 from ..tick_data import TickContext, frame_kinematics
 from .motion_parameters import (
@@ -26,7 +25,7 @@ from .motion_parameters import (
     set_has_reference,
 )
 from .single_frame_task import ROTATION_AXES, SingleFrameTask
-from .task_gains import Gain
+from .task import Gain
 
 AXES = ("x", "y", "z")
 

@@ -1,4 +1,7 @@
-"""`PostureTask`: joint positions."""
+"""`PostureTask`: joint positions.
+
+`JointAccelerationTask`: given joint accelerations.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,11 @@ from ...compiler import Vector, compiled
 from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..element import Layout, ReferenceResolver, RowCounts
-from ..element_kind import ElementKind
+from ..element import ElementKind, Layout, ReferenceResolver, RowCounts
 from ..row_writing import Item, add_joint_equality
 from ..tick_data import TickContext, TickInputData
-from .motion_parameters import (
-    clear_motion_reference,
-    desired_acceleration,
-    motion_parameters,
-    set_has_reference,
-)
-from .task import Task, make_motion_layout, natural_stiffness
-from .task_gains import Gain
+from .motion_parameters import clear_motion_reference, desired_acceleration, motion_parameters, set_has_reference
+from .task import Gain, Task, make_motion_layout, natural_stiffness
 
 
 class PostureTask(Task, fixed=("index",)):
@@ -142,3 +138,33 @@ PostureTask.kind = ElementKind(
     clear_reference=set_home_reference,
     position_note="The position is a whole configuration.",
 )
+
+
+class JointAccelerationTask(PostureTask):
+    r"""Joint accelerations [rad/s^2 or m/s^2] without feedback: ``reference(acceleration=a)``.
+
+    .. math::
+
+        a_j = \ddot q_j^\star
+
+    Use it to track accelerations that another controller or planner has computed.
+
+    Args:
+        robot: the robot.
+        name: name of the task in the controller.
+        joints: names of 1-dof joints; the actuated ones if None.
+        weight: scalar or (rows,), relative to the other rows of the level, dimensionless.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        name: str = "joint acceleration",
+        *,
+        joints: Sequence[str] | None = None,
+        weight: Gain = 1.0,
+    ) -> None:
+        super().__init__(robot, name, joints=joints, stiffness=0.0, damping=0.0, weight=weight)
+
+
+JointAccelerationTask.kind = ElementKind(8, write_posture_rows, clear_reference=set_home_reference)

@@ -12,8 +12,7 @@ from ...dynamics import State
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..contact_points import add_cross
-from ..element import Layout, ReferenceResolver, RowCounts
-from ..element_kind import ElementKind
+from ..element import ElementKind, Layout, ReferenceResolver, RowCounts
 from ..row_writing import Item
 from ..tick_data import FrameKinematics, TickContext, frame_kinematics
 from .motion_parameters import (
@@ -32,8 +31,7 @@ from .single_frame_task import (
     placement_divisor,
     rotation_vector_between,
 )
-from .task import Task, make_motion_layout, natural_stiffness
-from .task_gains import Gain
+from .task import Gain, Task, make_motion_layout, natural_stiffness
 
 
 class RelativeFrameTask(Task, fixed=("frame", "other")):

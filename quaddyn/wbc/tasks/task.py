@@ -1,24 +1,273 @@
 """`Task`: base of motion tasks, a desired acceleration ``J a + drift = a*`` from an error and gains.
 
 Each row has ``a* = acceleration + damping (velocity - J v) + stiffness (position - p)``.
+
+Gains, weights and selected rows of a motion task, in one flat array together with its reference.
+
+All parameters of a task are in one float64 `block` (see `LAYOUT`), so that compiled code reads those of all tasks of a
+controller as one array.
+
+References of a motion task: position, velocity and acceleration.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ...deprecation import renamed_attributes
 from ...dynamics import State
-from ...errors import ArgumentError
+from ...errors import ArgumentError, UnknownNameError
+from ...robot.arguments import FLOAT, check_array, check_number
 from ...robot.robot import Robot
-from ...urdf.tree import Array
-from ..element import Layout, RowCounts
+from ...urdf.tree import Array, frozen
+from ..element import Element, Layout, RowCounts
 from ..scales import scales
 from ..tick import Rows, Tick
-from .task_references import TaskReferences
+
+#: Order of a block: a flag (whether there is a reference position), six vectors of one entry per row, then the
+#: reference position.
+LAYOUT = ("has_reference", "weight", "stiffness", "damping", "mask", "velocity", "acceleration", "position")
+
+Gain = float | Sequence[float] | Array
+
+
+class TaskGains(Element, fixed=("units", "size")):
+    """Base class of `Task` with its gains, weights and row selection."""
+
+    robot: Robot
+
+    def __init__(
+        self,
+        robot: Robot,
+        name: str,
+        labels: Sequence[str],
+        units: Sequence[str],
+        size: int,
+        *,
+        stiffness: Gain,
+        damping: Gain | None,
+        weight: Gain,
+        axes: Sequence[str] | None,
+    ) -> None:
+        self.robot, self.name = robot, name
+        self.labels, self.units, self.size = tuple(labels), tuple(units), size
+        n = len(self.labels)
+        self._attach(np.zeros(1 + 6 * n + size))
+        self._is_critically_damped = damping is None
+        self.gains(stiffness, damping)
+        self.weight = weight
+        self.select(axes)
+
+    # -- parameters ------------------------------------------------------------------------------------------
+    def _attach(self, block: Array) -> None:
+        """Sets the array of the parameters, and the views of its parts."""
+        n = len(self.labels)
+        super()._attach(block)
+        parts = block[1 : 1 + 6 * n].reshape(6, n)
+        self._weight, self._stiffness, self._damping, self._mask, self._velocity, self._acceleration = parts
+        self._position = block[1 + 6 * n :]
+
+    def gains(self, stiffness: Gain, damping: Gain | None = None) -> None:
+        """Sets both feedback gains.
+
+        Args:
+            stiffness: scalar or (rows,) [1/s^2].
+            damping: scalar or (rows,) [1/s]; critical damping if None.
+
+        Raises:
+            ArgumentError: a gain is negative or not finite, or has the wrong shape.
+        """
+        kp = check_row_values("stiffness", stiffness, len(self.labels))
+        self._damping[:] = (
+            2.0 * np.sqrt(kp) if damping is None else check_row_values("damping", damping, len(self.labels))
+        )
+        self._stiffness[:] = kp
+        self._is_critically_damped = damping is None
+
+    @property
+    def stiffness(self) -> Array:
+        """(rows,) stiffness [1/s^2]; a scalar or one number per row may be assigned.
+
+        The damping follows critically, unless it was given to the constructor, to `gains` or to `damping`.
+        """
+        return frozen(self._stiffness)
+
+    @stiffness.setter
+    def stiffness(self, value: Gain) -> None:
+        kp = check_row_values("stiffness", value, len(self.labels))
+        self._stiffness[:] = kp
+        if self._is_critically_damped:
+            self._damping[:] = 2.0 * np.sqrt(kp)
+
+    @property
+    def damping(self) -> Array:
+        """(rows,) damping [1/s]; a scalar or one number per row may be assigned."""
+        return frozen(self._damping)
+
+    @damping.setter
+    def damping(self, value: Gain) -> None:
+        self._damping[:] = check_row_values("damping", value, len(self.labels))
+        self._is_critically_damped = False
+
+    @property
+    def weight(self) -> Array:
+        """(rows,) weights relative to the other rows of the level, dimensionless.
+
+        A scalar or one number per row may be assigned.
+        """
+        return frozen(self._weight)
+
+    @weight.setter
+    def weight(self, value: Gain) -> None:
+        self._weight[:] = check_row_values("weight", value, len(self.labels))
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Labels of the rows in use; some of `labels`, or None for all, may be assigned."""
+        return tuple(self.labels[i] for i in self.rows_used)
+
+    @axes.setter
+    def axes(self, value: Sequence[str] | None) -> None:
+        self.select(value)
+
+    @property
+    def rows_used(self) -> NDArray[np.intp]:
+        """Indices of the rows in use, see `select`."""
+        return np.flatnonzero(self._mask)
+
+    @property
+    def weight_used(self) -> Array:
+        """Weights of the rows in use."""
+        return self._weight[self.rows_used]
+
+    def select(self, axes: Sequence[str] | None) -> None:
+        """Selects the rows to use.
+
+        Args:
+            axes: labels of the rows, or a single label; None for all rows.
+
+        Raises:
+            UnknownNameError: the task has no row of this label.
+        """
+        labels = self.labels if axes is None else (axes,) if axes in self.labels else tuple(axes)
+        for axis in labels:
+            if axis not in self.labels:
+                raise UnknownNameError(f"axis of {self.name!r}", axis, self.labels)
+        self._mask[:] = [label in labels for label in self.labels]
+
+
+def check_row_values(argument: str, value: Gain, n: int) -> Array:
+    """Validates finite numbers >= 0 and returns them as (n,); a scalar is repeated.
+
+    Args:
+        argument: name of the argument, for errors.
+        value: scalar or (n,).
+        n: number of rows.
+
+    Raises:
+        ArgumentError: another shape, or a number that is negative or not finite.
+    """
+    given = check_array(argument, value if not isinstance(value, int) else check_number(argument, value))
+    if given.shape not in ((), (n,)) or not np.isfinite(given).all() or (given < 0.0).any():
+        raise ArgumentError(f"{argument}: expected a number or {n} numbers, finite and not negative, got {value}")
+    return np.broadcast_to(given, (n,))
+
+
+@renamed_attributes(given="has_reference")
+class TaskReferences(TaskGains):
+    """Base of `Task` with the references and their validation."""
+
+    def reference(
+        self,
+        position: ArrayLike | None = None,
+        velocity: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+    ) -> None:
+        """Sets the whole reference of the task.
+
+        Args:
+            position: (size,) reference position, in the form that the class describes; unchanged if None.
+            velocity: (rows,) reference velocity; zero if None.
+            acceleration: (rows,) feed-forward acceleration; zero if None.
+
+        Raises:
+            ArgumentError: a shape does not fit, or an entry is not finite.
+        """
+        if position is not None:
+            self._set_vector("position", self._position, position)
+            self.block[0] = 1.0
+        if velocity is None:
+            self._velocity.fill(0.0)
+        else:
+            self._set_vector("velocity", self._velocity, velocity)
+        if acceleration is None:
+            self._acceleration.fill(0.0)
+        else:
+            self._set_vector("acceleration", self._acceleration, acceleration)
+
+    @property
+    def reference_position(self) -> Array | None:
+        """(size,) reference position; None if the next tick takes the current one.
+
+        The setter accepts the same values as `reference`, and leaves reference velocity and acceleration unchanged.
+        """
+        return frozen(self._position) if self.has_reference else None
+
+    @reference_position.setter
+    def reference_position(self, value: ArrayLike | None) -> None:
+        if value is None:
+            self.block[0] = 0.0
+        else:
+            self.reference(value, self._velocity, self._acceleration)
+
+    @property
+    def reference_velocity(self) -> Array:
+        """(rows,) reference velocity; may be set."""
+        return frozen(self._velocity)
+
+    @reference_velocity.setter
+    def reference_velocity(self, value: ArrayLike) -> None:
+        self._set_vector("velocity", self._velocity, value)
+
+    @property
+    def reference_acceleration(self) -> Array:
+        """(rows,) feed-forward acceleration; may be set."""
+        return frozen(self._acceleration)
+
+    @reference_acceleration.setter
+    def reference_acceleration(self, value: ArrayLike) -> None:
+        self._set_vector("acceleration", self._acceleration, value)
+
+    def _set_vector(self, argument: str, destination: Array, value: object) -> None:
+        """Validates `value` and copies it to `destination`; `argument` names it in errors."""
+        # an array of the right type needs no conversion, which would build a name for errors
+        given = value if type(value) is np.ndarray and value.dtype is FLOAT else None
+        if given is None:
+            given = check_array(f"{self.name}.reference: {argument}", value)
+            if given.ndim == 0 and len(destination) == 1:
+                given = given[np.newaxis]
+        # the sum of squares is finite only if every entry is (an overflow is rejected, too)
+        if given.shape != destination.shape or not math.isfinite(np.vdot(given, given)):
+            count = f"{len(destination)} finite number{'s' * (len(destination) != 1)}"
+            raise ArgumentError(f"{self.name}.reference: {argument}: expected {count}, got {np.array2string(given)}")
+        destination[:] = given
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether a reference position is set."""
+        return bool(self.block[0] != 0.0)
+
+    def clear_references(self) -> None:
+        """Clears the references, so that the next tick takes the current position as the reference."""
+        self.block[0] = 0.0
+        self._velocity.fill(0.0)
+        self._acceleration.fill(0.0)
 
 
 @renamed_attributes(capture="set_reference_from_state", hold="hold_position", chosen="select_rows")
@@ -50,7 +299,7 @@ class Task(TaskReferences):
         stiffness, damping, weight: (rows,) as given.
         axes: labels of the rows in use.
         reference_position, reference_velocity, reference_acceleration: see `reference`.
-        block: parameters of the task in one array, see `quaddyn.wbc.tasks.task_gains.LAYOUT`.
+        block: parameters of the task in one array, see `quaddyn.wbc.tasks.task.LAYOUT`.
 
     Source: Khatib 1987, "A unified approach for motion and force control of robot manipulators"; Sentis, Khatib 2005,
     "Synthesis of whole-body behaviors through hierarchical control of behavioral primitives".
