@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 from ..urdf.tree import Array
 from .arguments import validate_jump
 from .command import JUMPS, NO_GROUND, LocomotionCommand
-from .contact_monitor import MAX_STANCE_FOOT_SPEED
+from .contact_estimation import MAX_STANCE_FOOT_SPEED
 from .ground_phase import GroundPhaseController, carrying_feet
 from .jump_plan import JumpExecution, JumpPlan, make_yaw_rotation
 from .jump_planner import LocalTerrain
