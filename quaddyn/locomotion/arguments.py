@@ -20,11 +20,12 @@ def validate_feet(measured_contacts: Collection[str]) -> tuple[str, ...]:
         ArgumentTypeError: a mapping, or not a collection of names.
         UnknownNameError: a name that is not one of `FEET`.
     """
-    if isinstance(measured_contacts, Mapping):
+    if type(measured_contacts) is not tuple and isinstance(measured_contacts, Mapping):
         raise ArgumentTypeError(
             "measured_contacts: expected the names of the feet in contact, got a mapping; pass its keys that are True"
         )
-    names = check_sequence("measured_contacts", measured_contacts, "names of feet")
+    is_tuple = type(measured_contacts) is tuple  # of a control loop, at every tick
+    names = measured_contacts if is_tuple else check_sequence("measured_contacts", measured_contacts, "names of feet")
     for name in names:
         if name not in FEET:
             raise UnknownNameError("foot", name, FEET)

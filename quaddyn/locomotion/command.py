@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,14 @@ _NAMES = {
     np.array(mask, dtype=np.int64).tobytes(): tuple(itertools.compress(FEET, mask))
     for mask in itertools.product((0, 1), repeat=len(FEET))
 }
+
+
+@lru_cache(256)
+def make_mask(names: tuple[str, ...] | None) -> NDArray[np.int64]:
+    """Returns the mask (4,) of feet, read-only; empty for None."""
+    mask = np.array([] if names is None else [foot in names for foot in FEET], dtype=np.int64)
+    mask.flags.writeable = False
+    return mask
 
 
 def find_feet(mask: NDArray[np.int64]) -> tuple[str, ...]:

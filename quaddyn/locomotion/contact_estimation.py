@@ -289,17 +289,12 @@ class ContactMonitor:
 
     Attributes:
         state: state of the detection.
-        measured_contacts: (4,) whether the sensor of each foot measures contact.
     """
 
-    __slots__ = ("measured_contacts", "state")
+    __slots__ = ("state",)
 
     def __init__(self, dt: float) -> None:
-        self.measured_contacts, self.state = np.zeros(4, dtype=np.int64), allocate_ground_contact(dt)
-
-    def set_measured_contacts(self, names: tuple[str, ...]) -> None:
-        """Sets the feet that foot sensors measure to be in contact."""
-        self.measured_contacts[:] = [foot in names for foot in FEET]
+        self.state = allocate_ground_contact(dt)
 
 
 #: Multiple of the error of the estimated forces that a force must exceed to count as contact.

@@ -202,7 +202,6 @@ class LocomotionEstimators:
         "_dynamics",
         "_feet",
         "_friction_model",
-        "_has_sensors",
         "_payload",
         "_wbc",
         "contact_inputs",
@@ -227,7 +226,6 @@ class LocomotionEstimators:
     ) -> None:
         robot, dt = wbc.robot, wbc.dt
         self._wbc, self._friction_model = wbc, friction_model
-        self._has_sensors = False
         self._payload = PayloadCompensation(robot, morphology, dt) if payload else None
         self.contact_model = make_contact_model(
             robot, morphology, dt, detects_contacts=contacts, needs_forces=friction, estimates_rotors=rotors
@@ -257,14 +255,6 @@ class LocomotionEstimators:
         reset_contact_estimate.python(self.contacts)
 
     # -- feet ------------------------------------------------------------------------------------------------------
-    def set_measured_contacts(self, measured: tuple[str, ...] | None) -> None:
-        """Sets the names of the feet that foot sensors measure in contact; None without foot sensors."""
-        x = self.contact_inputs
-        if (measured is not None) is not self._has_sensors:
-            x.has_sensors = self._has_sensors = measured is not None
-        if measured is not None:
-            x.is_touching[:] = [foot in measured for foot in FEET]
-
     def read_coupled_dynamics(self, state: State) -> None:
         """Computes momenta, Jacobians and foot velocities of a robot with coupled joints, by Pinocchio.
 

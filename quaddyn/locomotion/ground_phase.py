@@ -14,7 +14,7 @@ from ..wbc.tasks import FootTask
 from ..wbc.tick_solver import TickSolver
 from . import walker, walking
 from .com_preview import update_com_reference
-from .command import LocomotionCommand, WalkDetails
+from .command import LocomotionCommand, WalkDetails, make_mask
 from .foothold_map import FootholdMap
 from .footwork import Footwork, allocate_balance, compute_nominal_clearance, set_foot_references
 from .friction_model import set_normals
@@ -176,9 +176,6 @@ class GroundPhaseController:
         quad, estimators = self._quadruped, self._quadruped.estimators
         q, v = state.writable_coordinates()
         calls = self.bind()
-        estimators.set_measured_contacts(measured_contacts)
-        if measured_contacts is not None:
-            quad.contact_monitor.set_measured_contacts(measured_contacts)
         if estimators.estimates_payload:
             self.motion.state.payload_shift = np.array([*estimators.com_shift(state), 0.0])
         if calls.has_coupled_joints:
@@ -190,7 +187,8 @@ class GroundPhaseController:
         else:
             calls.set_map_known(True, KNOWN_SLOPE_LOWERING)
         calls.update_terms(q, v)
-        code: int = calls.begin_tick(q, v, quad.tau, requested, quad.wbc.friction)
+        contacts = make_mask(measured_contacts)
+        code: int = calls.begin_tick(q, v, quad.tau, requested, quad.wbc.friction, contacts)
         if code & TickCode.IS_FIRST if code >= 0 else quad.mode_state.is_first_tick:
             self._step_lookahead.reset()
             self.footwork.restart()
@@ -372,7 +370,6 @@ class GroundPhaseController:
             path=quad.path_reference.state,
             ground=quad.ground.state,
             ground_contact=quad.contact_monitor.state,
-            measured_contacts=quad.contact_monitor.measured_contacts,
             fall=quad.fall_detector,
             footwork=self.footwork.state,
             foot_contacts=self.footwork.contacts,

@@ -218,8 +218,8 @@ def detect_touchdowns(
         # The estimate starts again from these contacts if the sensors are lost.
         is_in_free_fall(w.ground_contact, w.body, w.motion.velocity[2])
         reset_residual(e.observer)
-        e.trigger.in_contact[:] = w.measured_contacts
-        landing.in_contact[:] = w.measured_contacts
+        e.trigger.in_contact[:] = w.contact_inputs.is_touching
+        landing.in_contact[:] = w.contact_inputs.is_touching
         return count_contacts(landing.in_contact)
     if not w.parameters.has_coupled_joints:
         compute_momentum_and_drive(m.bodies, columns, joint_placements, v, e.observer.current[0], e.observer.current[1])

@@ -81,7 +81,7 @@ def start(e: Walker) -> None:
     if is_in_the_air(w):
         lose_ground(e)
     else:
-        w.mode.mode = choose_initial_mode(w.mode.mode, w.measured_contacts, w.contact_inputs.has_sensors)
+        w.mode.mode = choose_initial_mode(w.mode.mode, w.contact_inputs.is_touching, w.contact_inputs.has_sensors)
 
 
 @compiled()
@@ -108,7 +108,8 @@ def update_mode(e: Walker) -> None:
     filter_velocity(w)
     has_upright_trunk = is_upright(mode)
     if stands_on_ground(mode, w.gait.phase):
-        event = check_ground(w.ground_contact, w.body, w.motion, w.measured_contacts, w.contact_inputs.has_sensors)
+        x = w.contact_inputs
+        event = check_ground(w.ground_contact, w.body, w.motion, x.is_touching, x.has_sensors)
         if event == GroundEvent.LOST:
             lose_ground(e)
             has_upright_trunk = False
@@ -178,21 +179,27 @@ def finish_landing(e: Walker) -> int:
 
 # -- one tick ----------------------------------------------------------------------------------------------------------
 @entry("locomotion")
-def begin_tick(e: Walker, q: Vector, v: Vector, tau: Vector, requested: Vector, friction: float) -> int:
+def begin_tick(
+    e: Walker, q: Vector, v: Vector, tau: Vector, requested: Vector, friction: float, measured_contacts: IntVector
+) -> int:
     """Computes a tick up to the references of whole-body control, from rigid-body terms that belong to (q, v).
 
     Args:
-        e: the records, with the measured contacts of foot sensors, if there are any.
+        e: the records.
         q: (nq,) configuration: position [m], world, and quaternion (x, y, z, w) of the base, then joint positions.
         v: (nv,) linear [m/s] and angular [rad/s] velocity of the base, base axes, then joint velocities.
         tau: (nu,) torques since the last tick [N m].
         requested: (3,) requested forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
         friction: present friction coefficient of the contact constraints.
+        measured_contacts: (4,) whether the sensor of each foot measures contact; empty without foot sensors.
 
     Returns:
         The code of the tick, see `TickCode`, if its references are set; or else ``-stage``, see `TickStage`.
     """
     w = e.walk
+    w.contact_inputs.has_sensors = len(measured_contacts) == 4
+    if len(measured_contacts) == 4:
+        w.contact_inputs.is_touching[:] = measured_contacts
     read_motion(q, v, e.terms, e.foot_frames, w.body, w.motion)
     has_other_period = measure_tick_period(e.displacements, w.motion) != 0.0
     w.mode.is_first_tick = not w.mode.has_started

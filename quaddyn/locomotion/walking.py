@@ -200,7 +200,6 @@ class WalkData(NamedTuple):
     path: PathState
     ground: GroundState
     ground_contact: GroundContactState
-    measured_contacts: IntVector
     fall: FallDetectorState
     footwork: FootworkState
     foot_contacts: FootContacts

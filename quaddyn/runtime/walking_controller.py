@@ -184,7 +184,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         wbc_command = command.wbc_command
         self._sent_commands.append(wbc_command)
         self._estimate = state.writable_coordinates()
-        self._status = command.mode.value if wbc_command is None else wbc_command.status.outcome
+        self._status = command.mode.value if wbc_command is None else wbc_command.outcome
         self._stance_feet = command.contacts
         final_mode = LocomotionMode.LYING if stage is Stage.LIE_DOWN else LocomotionMode.STANDING
         self._is_settled = command.mode is final_mode

@@ -34,6 +34,7 @@ class Command:
         forces: contact forces by contact name, (3,) at a point or (6,) on a surface, on the robot at the contact point,
             world axes [N, N m].
         status: `Status` of the tick.
+        outcome: its outcome, such as "solved".
         details: `TickDetails`: the optimization problem of the tick and its solution.
         friction_torque: (nu,) part of the torques that compensates joint friction [N m], see
             `quaddyn.wbc.JointFriction`.
@@ -80,6 +81,11 @@ class Command:
             value = factory(self)
             setattr(self, name, value)
             return value
+
+    @property
+    def outcome(self) -> Outcome:
+        """Outcome of the tick, such as "solved"; the same as ``status.outcome``."""
+        return self.status.outcome
 
     @property
     def ok(self) -> bool:
@@ -167,7 +173,7 @@ class TickCommand(Command):
         result: the parts of `values` by name.
     """
 
-    __slots__ = ("inputs", "outcome", "result", "solver", "start_inputs", "values")
+    __slots__ = ("_outcome", "inputs", "result", "solver", "start_inputs", "values")
 
     inputs: TickInputs
     result: TickResult
@@ -180,7 +186,7 @@ class TickCommand(Command):
         solver: TickSolver,
     ) -> None:
         self.tau = values[: solver.nu]
-        self.values, self.outcome, self.start_inputs, self.solver = values, outcome, start_inputs, solver
+        self.values, self._outcome, self.start_inputs, self.solver = values, OUTCOMES[outcome], start_inputs, solver
 
     @property
     def dt(self) -> float:
@@ -188,9 +194,14 @@ class TickCommand(Command):
         return self.solver.dt
 
     @property
+    def outcome(self) -> Outcome:
+        """Outcome of the tick; does not create `status`."""
+        return self._outcome
+
+    @property
     def ok(self) -> bool:
         """Whether the command is the strict optimum and satisfies level 0; does not create `status`."""
-        return OUTCOMES[self.outcome] == "solved"
+        return self._outcome == "solved"
 
 
 def _make_levels(command: Command) -> tuple[LevelReport, ...]:
@@ -216,7 +227,7 @@ def _make_forces(command: TickCommand) -> Mapping[str, Array]:
 
 def _make_status(command: TickCommand) -> Status:
     """Returns the status of the tick."""
-    return Status(OUTCOMES[command.outcome], *command.result.certificate.tolist())
+    return Status(command.outcome, *command.result.certificate.tolist())
 
 
 def _make_details(command: TickCommand) -> TickDetails:

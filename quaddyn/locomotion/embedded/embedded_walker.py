@@ -142,11 +142,8 @@ def walker_tick(
     if outcome == TickOutcome.SOLVED:
         for i in range(3):
             walk.command.velocity[i] = velocity[i] if math.isfinite(velocity[0] + velocity[1] + velocity[2]) else 0.0
-        walk.contact_inputs.has_sensors = len(measured_contacts) == 4
-        if len(measured_contacts) == 4:
-            walk.measured_contacts[:] = measured_contacts
-            walk.contact_inputs.is_touching[:] = measured_contacts
-        code = begin_tick(walker, q, v, out.tau, walk.command.velocity, walk.friction.friction)
+        velocity_command, friction = walk.command.velocity, walk.friction.friction
+        code = begin_tick(walker, q, v, out.tau, velocity_command, friction, measured_contacts)
         if code <= -TickStage.WALKING:
             # The evaluation of the legs on slopes needs inverse kinematics in Python: it does not limit the velocity.
             code = continue_tick(walker, v, out.tau)
