@@ -51,6 +51,7 @@ class Operator(StrictAttributes, fixed=("deadman_timeout",)):
         self._target_stage, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)
         self._stop_reason, self._reset_requested, self._has_input = "", False, True
         self._last_input_time = -math.inf
+        self._last_fields: tuple[Stage, tuple[float, float, float], str, bool] | None = None
 
     def walk(self, velocity: Numbers = (0.0, 0.0, 0.0)) -> None:
         """Requests RUN with a velocity; the robot stands up first if necessary.
@@ -94,7 +95,11 @@ class Operator(StrictAttributes, fixed=("deadman_timeout",)):
         self.read_device(now)
         if self._has_input:
             self._has_input, self._last_input_time = False, now
-        reset, self._reset_requested = self._reset_requested, False
         if self._target_stage is Stage.RUN and now - self._last_input_time > self.deadman_timeout:
             self._target_stage, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)
-        return Request(self._target_stage, self._velocity, self._stop_reason, reset)
+        fields = self._target_stage, self._velocity, self._stop_reason, self._reset_requested
+        if fields != self._last_fields:
+            self._last_fields, self._request = fields, Request(*fields)
+        if self._reset_requested:
+            self._reset_requested = False
+        return self._request

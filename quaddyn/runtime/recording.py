@@ -131,17 +131,18 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         self._floats = self._row[at["deadline"] : at["stage"]].view(np.float64)
         self._words = self._row[at["stage"] : at["status"]].view(np.int16)
         self._tick, self._last = one["tick"], one["last"]
+        self._sizes = robot.nu, len(robot.feet)
         self._unknown = np.full(robot.nq, np.nan), np.full(robot.nv, np.nan)
         self._said: tuple[str, Fault | None] = "", None
         self._count = 0
 
     def record(self, tick: LoopTick) -> None:
         """Copies a tick into the ring."""
-        m, request, nu = tick.measurement, tick.request, self.robot.nu
+        m, request, (nu, nf) = tick.measurement, tick.request, self._sizes
         np.concatenate(
             (
                 (tick.deadline, tick.start_time, m.time),
-                m.packed(nu, len(self.robot.feet)),
+                m.packed(nu, nf),
                 request.velocity,
                 *(self._unknown if tick.estimated_state is None else tick.estimated_state),
                 tick.controller_command.packed(nu).ravel(),

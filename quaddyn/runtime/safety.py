@@ -102,6 +102,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
             torque_error=nu, vertical=3, tilt_drift_rate=3, overspeed=nu, overtorque=nu, overheat=nu,
             encoder_repeats=nu, foot_repeats=nf,
         )  # fmt: skip
+        self._sizes = nu, nf
         # Each tick is copied here, to memory that the compiled layer is bound to.
         layout = reading_layout(nu, nf)
         self._reading, self._command = np.zeros(layout["temperature"].stop), np.zeros((5, nu))
@@ -164,18 +165,18 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
             now: the caller's clock, also for the time of a fault [s]; if it does not advance, each call counts as one
                 period.
         """
-        robot, memory = self.robot, self.memory
+        memory, (nu, nf) = self.memory, self._sizes
         if self._filter is None:
             self.warmup()
-        self._reading[:] = measurement.packed(robot.nu, len(robot.feet))
-        self._command[:] = (self._damping_command if command is None else command).packed(robot.nu)
+        self._reading[:] = measurement.packed(nu, nf)
+        self._command[:] = (self._damping_command if command is None else command).packed(nu)
         raised, what = self._raised
         if command is None and raised == FaultCode.NO_FAULT:
             raised = FaultCode.NO_COMMAND
         code = self._filter(_time_stamp(measurement.time), float(now), int(raised))
         if code != FaultCode.NO_FAULT and self._fault is None:
             self._fault = Fault.from_code(
-                code, memory.fault_index, memory.fault_value, memory.fault_limit, robot, what=what, time=now
+                code, memory.fault_index, memory.fault_value, memory.fault_limit, self.robot, what=what, time=now
             )
         filtered = MotorCommand.from_packed(self._command.copy())
         return SafetyReport(filtered, self._fault, self._find_valid_feet(memory))

@@ -9,7 +9,13 @@ from ..deprecation import renamed_attributes
 
 @renamed_attributes(controlled="is_controlled")
 class Stage(enum.Enum):
-    """Stage of a control loop, which determines what the robot may do."""
+    """Stage of a control loop, which determines what the robot may do.
+
+    Attributes:
+        is_controlled: whether the controller computes the commands in this stage.
+    """
+
+    is_controlled: bool
 
     OFF = "off"
     DAMP = "damp"
@@ -17,10 +23,10 @@ class Stage(enum.Enum):
     RUN = "run"
     LIE_DOWN = "lie down"
 
-    @property
-    def is_controlled(self) -> bool:
-        """Whether the controller computes the commands in this stage."""
-        return self in (Stage.STAND_UP, Stage.RUN, Stage.LIE_DOWN)
+    def __init__(self, value: str) -> None:
+        self.is_controlled = value in ("stand up", "run", "lie down")
+
+    __hash__ = object.__hash__  # that of Enum is computed in Python
 
 
 #: Next stage of each stage by the requested stage, once the present one is completed; faults lead to DAMP at once.
@@ -55,8 +61,10 @@ class StageMachine:
             self.stage = Stage.OFF if goal is Stage.OFF and self.stage is Stage.OFF else Stage.DAMP
             return self.stage
         following = TRANSITIONS[self.stage].get(goal)
+        if following is None:
+            return self.stage
         # Standing up and lying down are completed first, except that a robot may lie down while it stands up.
         waits = self.stage in (Stage.STAND_UP, Stage.LIE_DOWN) and following in (Stage.RUN, Stage.DAMP, Stage.STAND_UP)
-        if following is not None and (is_settled or not waits):
+        if is_settled or not waits:
             self.stage = following
         return self.stage

@@ -89,7 +89,8 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         self._dynamics, self._pd = Dynamics(robot), JointPD(robot, dt=self.dt)
         self._joints = JointPositions.actuated(robot)
         self._crouch, self._contact_force = self._crouch_position(), measured_contact_force(robot)
-        self._foot_sensors = reading_layout(robot.nu, len(robot.feet))["foot_forces"].start
+        self._sizes = robot.nu, len(robot.feet)
+        self._foot_sensors = reading_layout(*self._sizes)["foot_forces"].start
         self._feet_by_mask = tuple(
             tuple(foot for i, foot in enumerate(robot.feet) if mask >> i & 1) for mask in range(1 << len(robot.feet))
         )
@@ -102,7 +103,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         self._start_position, self._folding_progress, self._has_folded = np.array(position), 0.0, False
         self._gravity_sum = np.zeros(3)
         self._stance_feet: tuple[str, ...] = self.robot.feet
-        self._is_settled = False
+        self._is_settled = self._is_lying = False
         self._status, self._failure_reason, self._estimate = "", "", None
         self._sent_commands.clear()
         self._last_reading_time, self._n_missing_readings = math.nan, 0
@@ -177,7 +178,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         state = self._estimate_state(m, self.estimator.stance_mask(self._stance_feet) if mask < 0 else mask)
         if stage is Stage.LIE_DOWN:
             self.locomotion.lie_down()
-        elif self.locomotion.mode in (LocomotionMode.LYING, LocomotionMode.LOWERING):
+        elif self._is_lying and self.locomotion.mode is not LocomotionMode.FALLEN:
             self.locomotion.stand_up()
         requested_velocity = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
         command = self.locomotion.compute(state, requested_velocity, measured_contacts=measured_contacts)
@@ -185,10 +186,10 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         self._sent_commands.append(wbc_command)
         self._estimate = state.writable_coordinates()
         self._status = command.mode.value if wbc_command is None else wbc_command.outcome
-        self._stance_feet = command.contacts
-        final_mode = LocomotionMode.LYING if stage is Stage.LIE_DOWN else LocomotionMode.STANDING
-        self._is_settled = command.mode is final_mode
-        self._failure_reason = "the robot has fallen" if command.mode is LocomotionMode.FALLEN else ""
+        mode, self._stance_feet = command.mode, command.contacts
+        self._is_lying = mode is LocomotionMode.LYING or mode is LocomotionMode.LOWERING
+        self._is_settled = mode is (LocomotionMode.LYING if stage is Stage.LIE_DOWN else LocomotionMode.STANDING)
+        self._failure_reason = "the robot has fallen" if mode is LocomotionMode.FALLEN else ""
         if stage is Stage.LIE_DOWN and self._is_settled:
             self._has_folded = False
         return MotorCommand.from_torques(command.tau)
@@ -204,7 +205,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         self._last_reading_time = m.time
         self._n_missing_readings = min(self._n_missing_readings + 1, MAX_MISSED_READINGS) if periods == 0 else 0
         if periods:
-            self.estimator.read(m.packed(self.robot.nu, len(self.robot.feet)), stance, periods)
+            self.estimator.read(m.packed(*self._sizes), stance, periods)
         n_predicted = self._delay_ticks + self._n_missing_readings
         if n_predicted:
             zero = np.zeros(self.robot.nv)
@@ -230,8 +231,8 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
 
     def _feet_in_contact(self, m: Measurement) -> int:
         """Returns the mask of the feet whose sensors measure a part of the weight; -1 without valid foot sensors."""
-        nu, nf = self.robot.nu, len(self.robot.feet)
-        mask: int = find_loaded_feet(m.packed(nu, nf), self._foot_sensors, nf, self._contact_force)
+        reading, n_feet = m.packed(*self._sizes), self._sizes[1]
+        mask: int = find_loaded_feet(reading, self._foot_sensors, n_feet, self._contact_force)
         return mask
 
 
