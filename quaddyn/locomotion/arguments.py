@@ -24,8 +24,11 @@ def validate_feet(measured_contacts: Collection[str]) -> tuple[str, ...]:
         raise ArgumentTypeError(
             "measured_contacts: expected the names of the feet in contact, got a mapping; pass its keys that are True"
         )
-    is_tuple = type(measured_contacts) is tuple  # of a control loop, at every tick
-    names = measured_contacts if is_tuple else check_sequence("measured_contacts", measured_contacts, "names of feet")
+    names = (
+        measured_contacts  # of a control loop, at every tick
+        if isinstance(measured_contacts, tuple)
+        else check_sequence("measured_contacts", measured_contacts, "names of feet")
+    )
     for name in names:
         if name not in FEET:
             raise UnknownNameError("foot", name, FEET)

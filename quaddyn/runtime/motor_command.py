@@ -148,4 +148,4 @@ class MotorCommand(FrozenArrays):
 
 
 #: Assignment of `MotorCommand.from_packed`; faster than ``object.__setattr__``.
-_set_packed = MotorCommand._packed.__set__  # type: ignore[attr-defined]
+_set_packed = vars(MotorCommand)["_packed"].__set__

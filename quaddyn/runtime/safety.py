@@ -123,7 +123,12 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
 
     def warmup(self) -> None:
         """Compiles the layer, which otherwise happens at the first tick."""
-        self._filter = filter_command.bind(*self._records)
+        self._filter = self._bind()
+
+    def _bind(self) -> Callable[[float, float, int], int]:
+        """Returns the compiled layer."""
+        bound: Callable[[float, float, int], int] = filter_command.bind(*self._records)
+        return bound
 
     @property
     def fault(self) -> Fault | None:
@@ -167,7 +172,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
         """
         memory, (nu, nf) = self.memory, self._sizes
         if self._filter is None:
-            self.warmup()
+            self._filter = self._bind()
         self._reading[:] = measurement.packed(nu, nf)
         self._command[:] = (self._damping_command if command is None else command).packed(nu)
         raised, what = self._raised

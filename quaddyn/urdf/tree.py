@@ -105,7 +105,7 @@ class FrozenArrays:
 def _restore(cls: type, values: tuple[object, ...]) -> object:
     out: object = object.__new__(cls)
     rest = iter(values)
-    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+    for field in dataclasses.fields(cls):
         value = next(rest) if field.init else field.default
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
