@@ -44,11 +44,12 @@ from quaddyn.simulation.mujoco_model import make_coordinate_map
 from quaddyn.urdf.meshes import MeshFinder
 from quaddyn.urdf.mjcf import compile_mjcf
 
-#: Reasons for which the package rejects files that MuJoCo accepts; docs/statuses.md lists these limits.
+#: Reasons for which the package rejects files that MuJoCo accepts; see docs/statuses.md.
 LIMITS = (
     "tendon that exerts forces",
     "several robots in one scene",
     "loop that does not close",
+    "joint type that URDF does not have",
     "file that is included or weighed is missing or outside the folder",
 )
 #: Distance between the heights of feet at home above which they do not stand on one ground [m].
@@ -74,6 +75,7 @@ REASONS = {
     "several robots in one scene": r"may be the robot",
     "contradictory names, limits or mimics": r"does not exist|the same name|must not be negative|is greater than",
     "loop that does not close": r"does not close|loops to close",
+    "joint type that URDF does not have": r"is not a URDF joint type",
     "missing, malformed or excessive number or element": (
         r"well-formed|is missing|has a second|expected \S+ number|finite decimal|joint type|supported shape|exceeds"
     ),
@@ -202,7 +204,7 @@ def compile_in_mujoco(path: Path) -> str:
         try:
             model = mujoco.MjModel.from_xml_path(str(path))
         except ValueError as error:
-            if "opening file" not in str(error) and "mesh" not in str(error):
+            if not re.search("opening file|mesh file|mesh volume", str(error)):
                 raise
             root = ElementTree.parse(path).getroot()
             for link in root.iter("link"):

@@ -23,6 +23,7 @@ MAX_DEPTH, MAX_LINKS, MAX_NV = 128, 2000, 200
 
 NV = {"revolute": 1, "continuous": 1, "prismatic": 1, "fixed": 0, "floating": 6, "planar": 3}
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+ENDS = re.compile(rb"\A\s+(<\?xml)|\0+\Z")
 PREFIX = re.compile(rb"([<\s/])([A-Za-z_][\w.-]*):(?=[A-Za-z_])")
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 #: Physical children by parent; other tags are doubts inside <inertial>, <geometry>, <visual>, <collision>.
@@ -115,6 +116,9 @@ class Reading:
 def parse(data: bytes) -> Reading:
     """Reads names, numbers, tree and composite bodies of a URDF, with faults and doubts."""
     out = Reading()
+    if (inner := ENDS.sub(rb"\1", data)) != data and b"\0" not in inner:  # no UTF-16
+        out.doubts.append("white space before the declaration, or NUL characters at the end")
+        data = inner
     try:
         try:
             robot = ElementTree.fromstring(data)

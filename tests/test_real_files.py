@@ -194,6 +194,21 @@ def test_invalid_xacro_arguments_are_rejected(arguments: object, error: type[Exc
     assert qd.load(f'<robot name="r"><link name="a">{INERTIAL.format(mass=1)}</link></robot>', arguments={}).mass == 1.0
 
 
+def test_space_before_the_declaration_and_nul_characters_at_the_end_of_a_file_are_accepted(tmp_path: Path) -> None:
+    text = f'<?xml version="1.0"?>\n<robot name="r"><link name="a">{INERTIAL.format(mass=1)}</link></robot>\n'
+    file = tmp_path / "r.urdf"
+    for before, after in (("", "\0"), ("\n\n  ", ""), ("\r\n", "\0\0")):
+        file.write_bytes((before + text + after).encode())
+        robot = qd.load(file)
+        assert robot.mass == 1.0 and qd.cross_check(robot, samples=1, n_derivative_samples=0).passed
+        assert robot.tree.root.where.line == 2 + before.count("\n")
+    file.write_bytes(text.replace("robot>", "rob\0ot>", 1).encode())
+    with pytest.raises(qd.ModelError, match="not well-formed"):
+        qd.load(file)
+    file.write_bytes(text.replace('version="1.0"', 'version="1.0" encoding="UTF-16"').encode("utf-16"))
+    assert qd.load(file).mass == 1.0
+
+
 # -- appearance and other tools' tags -----------------------------------------------------------------------------
 ARM = (
     '<robot name="r">{robot}<link name="a">{link}</link><link name="b">{link}<inertial>{inertial}<mass value="1"/>'

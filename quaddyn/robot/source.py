@@ -188,6 +188,9 @@ def find_robot_description(name: str) -> PackageDescription | None:
 def _one_line(error: Exception) -> str:
     return shorten(" ".join(str(error).split()))
 
+#: White space before an XML declaration, which must be at the beginning of the file.
+_SPACE_BEFORE_DECLARATION = re.compile(rb"\A(\s+)(<\?xml[^>]*\?>)")
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -323,11 +326,15 @@ def _is_existing_path(name: str) -> bool:
 
 
 def _read_bytes(path: Path) -> bytes:
-    """Returns the bytes of a file."""
+    """Returns the bytes of a file, without NUL characters at its end and white space before its XML declaration."""
     try:
-        return read_regular_file(path, MAX_BYTES)
+        data = read_regular_file(path, MAX_BYTES)
     except OSError as error:
         raise UnreadableFileError(f"{path}: the file cannot be read: {error.strerror}") from None
+    text = data.rstrip(b"\0")
+    if b"\0" in text:  # UTF-16
+        return data
+    return _SPACE_BEFORE_DECLARATION.sub(rb"\2\1", text)  # the lines of elements stay the same
 
 
 def insert_element(source: str | bytes, tag: str) -> str | bytes:
