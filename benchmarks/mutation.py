@@ -133,7 +133,7 @@ SUBPACKAGES = {
 }  # fmt: skip
 
 #: Tests that run for every subpackage in addition to its own.
-COMMON_TESTS = ("records", "object_texts")
+COMMON_TESTS = ("records",)
 
 #: Equivalent mutants: (file or folder, a part of the line, that part in the mutant) and why the behavior is the same.
 #: White space is ignored.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from test_printed import agreement, demo_report, surveys
+from test_printed import agreement, demo_report
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -19,6 +19,7 @@ from quaddyn.campaigns.datasheet import QUICK
 from quaddyn.cli import app, campaigning, logs, showing
 from quaddyn.cli import console as cli_console
 from quaddyn.demo import RequestedValue
+from quaddyn.kinematics.leg_survey import IkBranch, LegSurvey
 
 ROBOT = "two_link_leg"
 
@@ -98,7 +99,13 @@ def legs(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any]]:
     """Recorded calls of the survey of legs and of its animation."""
     surveyed: list[Any] = []
     shown: list[Any] = []
-    found = surveys()[0]
+    found = LegSurvey(
+        leg="FL", joints=("hip", "slide"), fixed_joints=("toe", "[tip]"), closed_form=True,
+        branches=(IkBranch("backward", "below", True, 0.98765, 0.5), IkBranch("forward", None, False, 1.0, 0.0)),
+        segments=np.array([0.1, 0.21234]), lower=np.array([-1.0, -math.inf]), upper=np.array([1.5, math.inf]),
+        farthest=np.array([1.3, 0.0, -0.4]), samples=1000, n_reached=990, max_error=1.25e-9, seconds_per_target=2.3e-6,
+        hip=np.array([1.0, 0.0, 0.0]), nearest=np.array([1.0, 0.0, -0.1]), seed=3,
+    )  # fmt: skip
 
     def survey(leg: Any, **options: Any) -> Any:
         surveyed.append((leg.name, options))
