@@ -13,6 +13,8 @@ from loop_robots import quadruped
 import quaddyn as qd
 from quaddyn.compiler import interpret
 from quaddyn.estimation import BaseEstimator, SensorNoise
+from quaddyn.estimation.filter_correction import compute_encoder_noise
+from quaddyn.estimation.filter_state import FEET
 from quaddyn.locomotion import LocomotionController
 from quaddyn.simulation import Encoders, FootSensors, Imu, MujocoPlant, Sensors
 from quaddyn.simulation.sensors import Observable
@@ -298,6 +300,33 @@ def test_external_pose_measurements_remove_drift() -> None:
     for wrong in ({"position_noise": 0.0}, {"orientation": np.ones((3, 3))}, {"position": np.full(3, np.nan)}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             estimator.correct_pose(**wrong)
+
+
+def test_encoder_noise_of_a_foot_is_that_of_all_joints_of_its_leg() -> None:
+    robot = qd.load("go2")
+    estimator = BaseEstimator(robot, dt=DT)
+    resting(estimator, 3)
+    q, _ = estimator.state()
+    s = qd.Dynamics(robot).update(q, np.zeros(robot.nv))
+    for i, foot in enumerate(robot.feet):
+        J = s.jacobian(foot)[:3, 6:]
+        found = compute_encoder_noise(estimator._model, estimator._state, estimator._term_values, i, 0.25)
+        np.testing.assert_allclose(np.asarray(found), 0.25 * J @ J.T, atol=1e-9)
+
+
+def test_flat_ground_determines_the_height_of_footholds_far_from_the_start() -> None:
+    """The measured height is a combination of the errors of foothold and attitude, whose variance becomes small."""
+    robot = qd.load("go2")
+    estimator = BaseEstimator(robot, dt=DT, flat_ground=True)
+    q = robot.q_home.copy()
+    q[:2] = 30.0, -20.0
+    estimator.reset(q)
+    resting(estimator, 1)
+    state, n = estimator._state, len(estimator._state.P)
+    for i in range(len(robot.feet)):
+        H = np.zeros(n)
+        H[:2], H[FEET + 3 * i + 2] = (state.feet[i, 1], -state.feet[i, 0]), 1.0
+        assert 0.0 <= H @ state.P @ H <= estimator._model.variance.ground_height * 1.001
 
 
 def test_initialization_at_rest_uses_measured_tilt_and_lowest_foot() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pinocchio as pin
@@ -16,12 +17,14 @@ from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morph
 from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
 from quaddyn.locomotion.contact_estimation import allocate_ground_contact, ground_lost, reset_ground_contact
 from quaddyn.locomotion.landing import (
+    MAX_LANDING_FOOT_OFFSET,
     MIN_STOPPING_HEIGHT,
     SEARCH_DEPTH,
     SEARCH_SPEED,
     USABLE_REACH_FRACTION,
     can_stop_fall,
     compute_ready_positions,
+    is_pressed,
 )
 from quaddyn.locomotion.leg_reach import measure_leg_lengths
 from quaddyn.locomotion.morphology import make_body_parameters
@@ -151,6 +154,20 @@ def test_three_feet_or_a_diagonal_pair_can_stop_a_fall(count: int) -> None:
         assert can_stop_fall(in_contact) == (count > 2 or feet in ((0, 3), (1, 2)))
 
 
+@pytest.mark.parametrize("in_contact", [0, 1])
+@pytest.mark.parametrize("lift", [0.0, 1.0])
+@pytest.mark.parametrize("force", [9.0, 11.0])
+def test_a_foot_is_pressed_if_it_is_in_contact_or_pushed_up_and_carries_load(
+    in_contact: int, lift: float, force: float
+) -> None:
+    w = SimpleNamespace(
+        motion=SimpleNamespace(feet=np.full((4, 3), lift)), body=SimpleNamespace(length=0.4),
+        contacts=SimpleNamespace(forces=np.full((4, 3), force), trigger=SimpleNamespace(liftoff_threshold=10.0)),
+    )  # fmt: skip
+    landing = SimpleNamespace(positions=np.zeros((4, 3)), in_contact=np.full(4, in_contact))
+    assert is_pressed(landing, w, 2) == (force > 10.0 and (in_contact == 1 or lift > 0.0))  # type: ignore[arg-type]
+
+
 def test_unloaded_feet_are_detected_before_legs_accelerate() -> None:
     robot = qd.load("solo8")  # no motor limits, and legs of two joints: moving stance feet are too much
     plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
@@ -272,6 +289,12 @@ def test_landing_footholds_are_below_center_of_mass_and_ahead_of_it() -> None:
     np.testing.assert_allclose(places[:, 2] - p.radii, 1.0 - p.height, rtol=1e-12)
     middle = np.array([0.3, -0.2]) + np.array([0.1, -0.05]) / p.natural_frequency
     np.testing.assert_allclose(places[:, :2], middle + p.nominal_stance @ turn.T, atol=1e-12)
+    for direction in (0.0, 1.0, np.pi / 2.0, -2.5):  # a fast robot: the offset is bounded in any direction
+        ahead = np.array([np.cos(direction), np.sin(direction)])
+        motion.velocity = np.array([*(9.0 * ahead), -1.0])
+        compute_ready_positions(make_body_parameters(p), motion, places)
+        middle = np.array([0.3, -0.2]) + MAX_LANDING_FOOT_OFFSET * p.length * ahead
+        np.testing.assert_allclose(places[:, :2], middle + p.nominal_stance @ turn.T, atol=1e-12)
 
 
 def test_contact_after_a_loss_of_the_ground_begins_the_landing() -> None:

@@ -209,6 +209,45 @@ def test_the_command_tests_a_simulated_robot(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["preflight", "go2", "--udp", "here"]).exit_code != 0
 
 
+def hanging(leg: qd.Robot, **parts: object) -> Measurement:
+    m = Measurement(0.0, np.zeros(3), np.zeros(3), np.zeros(3), np.array([0.0, 0.0, 9.81]))
+    return replace(m, **parts)
+
+
+def test_one_hot_motor_or_loaded_foot_sensor_is_reported(leg: qd.Robot) -> None:
+    for parts, name in (
+        ({"temperature": np.array([25.0, 61.0, 25.0])}, "motor temperatures"),
+        ({"foot_forces": np.array([-100.0])}, "foot sensors in the air"),
+        ({"foot_forces": np.array([0.0, 100.0, 0.0, 0.0])}, "foot sensors in the air"),
+    ):
+        pre = _Preflight(leg, 2e-3, 0.5, None, leg.actuated)
+        assert pre._check_readings([hanging(leg, time=2e-3 * k, **parts) for k in range(20)])
+        assert [check.name for check in pre.checks if check.passed is False] == [name]
+
+
+@pytest.mark.parametrize(("position", "sign"), [(1.4, -1.0), (1.2, 1.0), (-1.4, 1.0)])
+def test_a_joint_near_a_stop_is_pushed_away_from_it(leg: qd.Robot, position: float, sign: float) -> None:
+    steps = _Preflight(leg, 2e-3, 0.5, None, leg.actuated)._excite_joint(1)
+    command = next(steps)
+    while not command.tau.any():
+        command = steps.send(hanging(leg, position=np.full(3, position)))
+    assert np.sign(command.tau).tolist() == [0.0, sign, 0.0]
+
+
+def test_the_next_tilt_is_prompted_when_the_trunk_is_level_and_at_rest(leg: qd.Robot) -> None:
+    prompts: list[OperatorPrompt] = []
+    pre = _Preflight(leg, 2e-3, 0.5, None, leg.actuated)
+    pre._bias, steps = np.zeros(3), pre._check_imu_axes(prompts.append)
+    next(steps)
+    tilted = 9.81 * np.array([-np.sin(0.4), 0.0, np.cos(0.4)])
+    for k in range(400):
+        level = OperatorPrompt.LEVEL in prompts
+        turning = {"gyro": np.array([0.0, 1.0, 0.0])} if k < 300 else {}
+        parts = turning if level else {} if k < 20 else {"accelerometer": tilted}
+        steps.send(hanging(leg, time=2e-3 * k, **parts))
+        assert (prompts.count(OperatorPrompt.LEFT_DOWN) == 1) == (k >= 300)
+
+
 def test_joint_is_identified_by_the_motion_of_all_joints(leg: qd.Robot) -> None:
     """Also if a joint further out moves farther: the model predicts the motion for a torque at each joint."""
     pre = _Preflight(leg, 2e-3, 0.5, None, leg.actuated)

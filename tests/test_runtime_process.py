@@ -42,7 +42,7 @@ from quaddyn.runtime.motor_command import COMMAND_FIELDS
 from quaddyn.runtime.packet_channel import PacketChannel
 from quaddyn.runtime.robot_process import PLANTS, make_plant
 from quaddyn.runtime.safety_checks import FaultCode
-from quaddyn.runtime.shared_memory import StatusEntry
+from quaddyn.runtime.shared_memory import SLOTS, StatusEntry
 from quaddyn.simulation import Actuators, Measurement, Simulation
 
 DT = 2e-3
@@ -73,6 +73,12 @@ def test_packets_are_decoded_to_the_encoded_values() -> None:
     for name in ("position", "velocity", "gyro", "accelerometer", "foot_forces"):
         assert np.array_equal(getattr(found, name), getattr(reading, name))
     assert found.torque is None and found.temperature is None
+    # Sensors are missing only if all of their values are.
+    torque = np.where(np.arange(12) < 3, np.nan, 1.0)
+    some = replace(reading, torque=torque, temperature=torque[::-1].copy(), foot_forces=np.full(4, np.nan))
+    _, found, _ = packets.decode_reading(packets.encode_reading(8, some))
+    np.testing.assert_array_equal([found.torque, found.temperature], [some.torque, some.temperature])
+    assert found.foot_forces is None
     command = MotorCommand.from_targets(*np.random.default_rng(1).random((4, 12)), tau=np.arange(12.0))
     sequence, stamp, got = packets.decode_command(packets.encode_command(9, 0.5, command))
     assert (sequence, stamp) == (9, 0.5)
@@ -109,6 +115,9 @@ def test_ring_returns_the_newest_packet_and_never_a_partial_one(memory: SharedMe
     # A slot whose writer was interrupted is rejected.
     packet = memory.packets.encode_reading(201, some_reading(0.0))
     memory.write_packet(packet[: len(packet) // 2] + bytes(len(packet) - len(packet) // 2), 201)
+    assert other.read_reading() is None
+    # So is one that still has the packet of the last round.
+    memory.write_packet(memory.packets.encode_reading(201, some_reading(0.0)), 201 + SLOTS)
     assert other.read_reading() is None
     memory.write_reading(some_reading(1.0))
     assert other.read_reading()[1].time == 1.0
