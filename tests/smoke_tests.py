@@ -8,7 +8,7 @@ SMOKE_TESTS = {
     "control": "test_control::test_gravity_compensation_forces_are_vertical_on_level_ground",
     "cuda": "test_cuda::test_invalid_states_have_nan_and_do_not_affect_others",
     "demo": "test_demo::test_slow_squat_lowers_the_base_by_30_percent",
-    "dynamics": "test_dynamics::test_aba_inverts_rnea",
+    "dynamics": "test_dynamics::test_all_results_equal_those_of_the_independent_reference",
     "envs": "test_envs::test_reward_follows_its_formula",
     "estimation": "test_estimation::test_push_on_the_trunk_is_distinguished_from_contact_forces",
     "hierarchy": "test_hierarchy::test_single_task_solution_equals_the_pseudo_inverse",

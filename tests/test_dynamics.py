@@ -1,15 +1,10 @@
 import copy
 import functools
-import os
 import pickle
 
 import numpy as np
 import pinocchio as pin
 import pytest
-from finite_differences import along, by_configuration, by_vector, derivative
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from random_trees import random_robot, random_states
 
 import quaddyn as qd
@@ -97,16 +92,15 @@ def close(actual, expected, tolerance=1e-12):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max(initial=0.0)))
 
 
-# -- identities of the joint space ---------------------------------------------------------------------------
+# -- all results ---------------------------------------------------------------------------------------------
 
 
-def test_columns_of_mass_matrix_are_inverse_dynamics_of_unit_accelerations(dyn):
-    q, v, _ = sample(dyn)
-    h = dyn.nle(q, v)
-    columns = [dyn.rnea(q, v, e) - h for e in np.eye(dyn.robot.nv)]
-    M = dyn.crba(q)
-    close(np.column_stack(columns), M, 1e-11)
-    assert np.array_equal(M, M.T)
+@pytest.mark.parametrize("key", ROBOTS)
+def test_all_results_equal_those_of_the_independent_reference(key):
+    """Every matrix, energy, momentum, frame, derivative and regressor; `test_reference` has the laws of mechanics."""
+    found = qd.cross_check(robot_of(key), samples=2, n_derivative_samples=1, mujoco=False)
+    assert found.passed, str(found)
+    assert {"update (State)", "regressor", "aba_derivatives", "frame_drift"} <= set(found.errors)
 
 
 @pytest.mark.parametrize("name", ["anymal_c", "random"])
@@ -126,107 +120,6 @@ def test_kinetic_energy_includes_the_rotors_of_every_joint_type(name):
             assert dyn.update(q, v).energy.kinetic == pytest.approx(expected, rel=1e-10)
 
 
-def test_aba_inverts_rnea(dyn):
-    for seed in range(3):
-        q, v, a = sample(dyn, seed)
-        tau = dyn.rnea(q, v, a)
-        condition = np.linalg.cond(dyn.crba(q))
-        close(dyn.aba(q, v, tau), a, 50 * EPS * condition)
-        close(dyn.rnea(q, v, dyn.aba(q, v, tau)), tau, 50 * EPS * condition)
-
-
-def test_mass_inverse_inverts_the_mass_matrix(dyn):
-    q, _, _ = sample(dyn)
-    M, Minv = dyn.crba(q), dyn.mass_inverse(q)
-    assert np.array_equal(Minv, Minv.T)
-    close(Minv @ M, np.eye(dyn.robot.nv), 50 * EPS * np.linalg.cond(M))
-
-
-def test_nonlinear_effects_are_coriolis_plus_gravity(dyn):
-    q, v, _ = sample(dyn)
-    close(dyn.coriolis(q, v) @ v + dyn.gravity(q), dyn.nle(q, v))
-    close(dyn.rnea(q, v, np.zeros_like(v)), dyn.nle(q, v))
-    close(dyn.nle(q, np.zeros_like(v)), dyn.gravity(q))
-
-
-def test_coriolis_makes_mdot_minus_2c_skew(dyn):
-    q, v, _ = sample(dyn)
-    C = dyn.coriolis(q, v)
-    Mdot = along(dyn.robot.model, lambda q, v: dyn.crba(q), q, v)
-    close(Mdot, C + C.T, 1e-9)
-    defect = Mdot - 2 * C
-    close(defect, -defect.T, 1e-9)
-
-
-def test_coriolis_matrix_equals_christoffel_symbols_on_a_fixed_arm():
-    dyn = dynamics_of("ur5 fixed")
-    q, v, _ = sample(dyn)
-    dM = by_configuration(dyn.robot.model, dyn.crba, q)
-    christoffel = 0.5 * (dM + dM.transpose(0, 2, 1) - dM.transpose(2, 1, 0))
-    close(dyn.coriolis(q, v), christoffel @ v, 1e-9)
-
-
-def test_energy_changes_by_the_power_of_the_torques(dyn):
-    q, v, a = sample(dyn)
-    rate = along(dyn.robot.model, lambda q, v: np.array(dyn.energy(q, v).total), q, v, a)
-    close(rate, dyn.rnea(q, v, a) @ v, 1e-8)
-
-
-def test_gravity_is_the_gradient_of_potential_energy(dyn):
-    q, v, _ = sample(dyn)
-    gradient = by_configuration(dyn.robot.model, lambda q: np.array(dyn.energy(q, v).potential), q)
-    close(dyn.gravity(q), gradient, 1e-8)
-
-
-@pytest.mark.parametrize("key", ["go2 free", "go2 planar"])
-def test_gravity_force_on_a_moving_root_is_its_weight(key):
-    dyn = dynamics_of(key)
-    expected = [0.0, 0.0, 9.81 * dyn.robot.mass] if "free" in key else [0.0, 9.81 * dyn.robot.mass]
-    close(dyn.gravity(dyn.robot.q_home)[: len(expected)], expected, 1e-12)
-
-
-@settings(max_examples=200 if "QUADDYN_SLOW" in os.environ else 50, deadline=None, derandomize=True)
-@given(data=st.data(), key=st.sampled_from(["go2 free", "go2 planar", "panda fixed", "kinova fixed"]))
-def test_equation_of_motion_holds_at_any_state(data, key):
-    dyn = dynamics_of(key)
-    nv = dyn.robot.nv
-    step, v, a = (data.draw(arrays(float, nv, elements=st.floats(-10, 10))) for _ in range(3))
-    q = pin.integrate(dyn.robot.model, dyn.robot.q_home, step)
-    s = dyn.update(q, v)
-    tau = dyn.rnea(q, v, a)
-    close(tau, s.M @ a + s.h, 1e-11)
-    close(dyn.aba(q, v, tau), a, 200 * EPS * np.linalg.cond(s.M) * max(1.0, np.abs(tau).max()))
-
-
-# -- center of mass and momentum -----------------------------------------------------------------------------
-
-
-def test_com_jacobian_is_the_derivative_of_the_center_of_mass(dyn):
-    q, _, _ = sample(dyn)
-    close(dyn.com_jacobian(q), by_configuration(dyn.robot.model, dyn.center_of_mass, q), 1e-10)
-
-
-def test_com_drift_is_the_derivative_of_the_com_jacobian_times_v(dyn):
-    q, v, a = sample(dyn)
-    rate = along(dyn.robot.model, lambda q, v: dyn.com_jacobian(q) @ v, q, v, a)
-    s = dyn.update(q, v)
-    close(s.com_jacobian @ a + s.com_drift, rate, 1e-9)
-
-
-def test_linear_momentum_is_mass_times_com_velocity(dyn):
-    q, v, _ = sample(dyn)
-    moving = sum(body.inertial.mass for body in dyn.robot.bodies[dyn.robot.root == "fixed" :])
-    momentum = dyn.centroidal_momentum(q, v)
-    close(momentum[:3], moving * dyn.com_jacobian(q) @ v)
-
-
-def test_angular_momentum_is_conserved_in_flight(go2):
-    q, v, _ = sample(go2)
-    a = go2.aba(q, v, np.zeros_like(v))
-    rate = along(go2.robot.model, go2.centroidal_momentum, q, v, a)
-    close(rate, [0, 0, -9.81 * go2.robot.mass, 0, 0, 0], 1e-8)
-
-
 # -- frames --------------------------------------------------------------------------------------------------
 
 
@@ -243,41 +136,6 @@ def test_origins_equal_the_translations_of_placements():
     dynamics.update(robot.q_home, v)
     with pytest.raises(qd.StaleStateError):
         s.origins(names)
-
-
-def twist(dyn, q, v, name, reference):
-    """Velocity of a frame from its placement alone."""
-    T = dyn.frame_placement(q, name)
-
-    def pose(t):
-        return dyn.frame_placement(pin.integrate(dyn.robot.model, q, t * v), name)
-
-    linear = derivative(lambda t: pose(t).translation)
-    spin = derivative(lambda t: pose(t).rotation) @ T.rotation.T
-    angular = np.array([spin[2, 1], spin[0, 2], spin[1, 0]])
-    if reference == "local":
-        return np.concatenate([T.rotation.T @ linear, T.rotation.T @ angular])
-    if reference == "world":
-        return np.concatenate([linear - np.cross(angular, T.translation), angular])
-    return np.concatenate([linear, angular])
-
-
-@pytest.mark.parametrize("reference", REFERENCES)
-def test_frame_velocity_is_the_derivative_of_its_placement(dyn, reference):
-    q, v, _ = sample(dyn)
-    for name in tips(dyn.robot):
-        close(dyn.frame_velocity(q, v, name, reference=reference), twist(dyn, q, v, name, reference), 1e-9)
-
-
-@pytest.mark.parametrize("reference", REFERENCES)
-def test_jacobian_times_a_plus_drift_is_the_derivative_of_velocity(dyn, reference):
-    q, v, a = sample(dyn)
-    s = dyn.update(q, v)
-    for name in tips(dyn.robot):
-        rate = along(
-            dyn.robot.model, lambda q, v, name=name: dyn.frame_velocity(q, v, name, reference=reference), q, v, a
-        )
-        close(s.jacobian(name, reference=reference) @ a + s.drift(name, reference=reference), rate, 1e-9)
 
 
 # -- a State against the stateless calls ---------------------------------------------------------------------
@@ -464,36 +322,7 @@ def test_external_forces_enter_through_world_aligned_jacobians(go2):
     assert np.array_equal(go2.rnea(q, v, a, fext={}), go2.rnea(q, v, a))
 
 
-# -- derivatives ---------------------------------------------------------------------------------------------
-
-
-def test_rnea_derivatives_match_finite_differences(some):
-    q, v, a = sample(some)
-    d = some.rnea_derivatives(q, v, a)
-    close(d.dtau_dq, by_configuration(some.robot.model, lambda q: some.rnea(q, v, a), q), 1e-8)
-    close(d.dtau_dv, by_vector(lambda v: some.rnea(q, v, a), v), 1e-9)
-    close(d.dtau_da, some.crba(q), 1e-11)
-
-
-def test_aba_derivatives_match_finite_differences(some):
-    q, v, _ = sample(some)
-    # Torques for moderate accelerations; finite differences of large ones would be inaccurate.
-    tau = some.rnea(q, v, np.random.default_rng(2).standard_normal(v.size))
-    d = some.aba_derivatives(q, v, tau)
-    close(d.da_dq, by_configuration(some.robot.model, lambda q: some.aba(q, v, tau), q, 1e-4), 1e-7)
-    close(d.da_dv, by_vector(lambda v: some.aba(q, v, tau), v), 1e-7)
-    close(d.da_dtau, some.mass_inverse(q), 1e-9)
-
-
 # -- regressor -----------------------------------------------------------------------------------------------
-
-
-def test_regressor_times_parameters_is_inverse_dynamics_with_friction(dyn):
-    for seed in range(3):
-        q, v, a = sample(dyn, seed)
-        H, delta = dyn.regressor(q, v, a), dyn.parameters()
-        assert H.shape == (dyn.robot.nv, 13 * len(dyn.robot.bodies)) == (dyn.robot.nv, delta.size)
-        close(H @ delta, dyn.rnea(q, v, a) + dyn.joint_friction(v), 1e-11)
 
 
 def test_inertial_regressor_excludes_friction_and_rotors(dyn):
@@ -502,45 +331,6 @@ def test_inertial_regressor_excludes_friction_and_rotors(dyn):
     assert H.shape == (dyn.robot.nv, 10 * len(dyn.robot.bodies)) == (dyn.robot.nv, delta.size)
     close(H @ delta, dyn.rnea(q, v, a) - dyn.robot.armature * a, 1e-11)
     close(H, dyn.regressor(q, v, a).reshape(dyn.robot.nv, -1, 13)[:, :, :10].reshape(H.shape))
-
-
-def test_each_regressor_column_is_the_torque_of_its_parameter(some):
-    q, v, a = sample(some)
-    H = some.regressor(q, v, a, inertial=True)
-    body = len(some.robot.bodies) - 1
-    joint = some.robot.model.getJointId(some.robot.bodies[body].joint.name)
-
-    def torque(delta):
-        """Inverse dynamics of the robot whose last body has the ten parameters `delta`."""
-        L, moment, mass = np.zeros((3, 3)), delta[6:9], delta[9]
-        L[np.triu_indices(3)] = delta[:6]
-        about_joint, com = L + L.T - np.diag(L.diagonal()), moment / mass
-        about_com = about_joint - mass * (com @ com * np.eye(3) - np.outer(com, com))
-        model = some.robot.model.copy()
-        model.inertias[joint] = pin.Inertia(mass, com, about_com)
-        return pin.rnea(model, model.createData(), q, v, a)
-
-    delta = np.array([5.0, 0, 0, 5.0, 0, 5.0, 0, 0, 0, 2.0])
-    columns = [2 * (torque(delta + 0.5 * e) - torque(delta)) for e in np.eye(10)]
-    close(H[:, 10 * body :], np.column_stack(columns), 1e-11)
-
-
-def test_base_without_joint_has_no_friction_columns():
-    for key in ("go2 free", "go2 planar"):
-        H = dynamics_of(key).regressor(*sample(dynamics_of(key)))
-        assert np.abs(H[:, :10]).max() > 0
-        assert not H[:, 10:13].any()
-    assert not dynamics_of("ur5 fixed").regressor(*sample(dynamics_of("ur5 fixed")))[:, :13].any()
-
-
-def test_friction_columns_are_speed_its_sign_and_acceleration(go2):
-    q, v, a = sample(go2)
-    H = go2.regressor(q, v, a).reshape(18, 13, 13)
-    for k, name in enumerate(go2.robot.joint_names, start=1):
-        i = go2.robot.velocity_index(name)
-        expected = np.zeros((18, 3))
-        expected[i] = v[i], np.sign(v[i]), a[i]
-        assert np.array_equal(H[:, k, 10:], expected)
 
 
 @pytest.mark.parametrize(
