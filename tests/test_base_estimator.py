@@ -11,10 +11,10 @@ import pytest
 from loop_robots import quadruped
 
 import quaddyn as qd
-from quaddyn.compiler import interpret
+from quaddyn.compiler import diagonal3, interpret, vec3
 from quaddyn.estimation import BaseEstimator, SensorNoise
-from quaddyn.estimation.filter_correction import compute_encoder_noise
-from quaddyn.estimation.filter_state import FEET
+from quaddyn.estimation.filter_correction import apply_correction, compute_encoder_noise, evaluate_innovation
+from quaddyn.estimation.filter_state import FEET, POSITION
 from quaddyn.locomotion import LocomotionController
 from quaddyn.simulation import Encoders, FootSensors, Imu, MujocoPlant, Sensors
 from quaddyn.simulation.sensors import Observable
@@ -312,6 +312,22 @@ def test_encoder_noise_of_a_foot_is_that_of_all_joints_of_its_leg() -> None:
         J = s.jacobian(foot)[:3, 6:]
         found = compute_encoder_noise(estimator._model, estimator._state, estimator._term_values, i, 0.25)
         np.testing.assert_allclose(np.asarray(found), 0.25 * J @ J.T, atol=1e-9)
+
+
+def test_weight_of_a_correction_scales_it() -> None:
+    robot = qd.load("go2")
+    estimator = BaseEstimator(robot, dt=DT)
+    resting(estimator, 50)
+    changes = []
+    for weight in (1.0, 0.25):
+        f, z = estimator._state.copy(), vec3(1e-6, -2e-6, 3e-6)
+        noise = diagonal3(float(np.asarray(f.P)[POSITION, POSITION]))
+        _, S = evaluate_innovation(f, POSITION, diagonal3(1.0), FEET, diagonal3(-1.0), noise, z)
+        before = np.concatenate((f.v, f.p, f.gyro_bias, f.force_bias))
+        apply_correction(f, z, S, weight)
+        changes.append(np.concatenate((f.v, f.p, f.gyro_bias, f.force_bias)) - before)
+    assert np.abs(changes[0]).max() > 1e-9
+    np.testing.assert_allclose(changes[1], 0.25 * changes[0], atol=1e-4 * np.abs(changes[0]).max())
 
 
 def test_flat_ground_determines_the_height_of_footholds_far_from_the_start() -> None:
