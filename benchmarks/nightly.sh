@@ -10,7 +10,7 @@ QUADDYN_INTERPRET=1 "$python" -m pytest -n auto tests/test_hierarchy*.py tests/t
     tests/test_simulation.py tests/test_estimation*.py tests/test_locomotion*.py
 "$python" benchmarks/fuzz.py --cases 40000
 "$python" benchmarks/fuzz.py --loader bodies --cases 10000
-"$python" tests/fuzz_files.py --cases 40000
+"$python" benchmarks/fuzz_files.py --cases 40000
 "$python" benchmarks/simulation_energy.py --check
 "$python" benchmarks/versions.py --check
 "$python" benchmarks/mutation.py --sample 30

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import fuzz_files
+import damaged_bytes
 import numpy as np
 import pytest
 from test_viewer_meshes import dae, triangles, write
@@ -388,7 +388,7 @@ def test_damaged_dumps_and_logs_raise_argument_errors(arm: qd.Robot, tmp_path: P
         for seed in range(25):
             rng = np.random.default_rng(seed)
             with suppress(qd.ArgumentError):
-                read((fuzz_files.repacked if seed % 2 else fuzz_files.mutated)(content, rng))
+                read((damaged_bytes.repacked if seed % 2 else damaged_bytes.mutated)(content, rng))
 
 
 def test_pipe_is_rejected_as_log(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Mutants of all files and messages other than URDF: the package reads them or raises its own errors.
 
-    python tests/fuzz_files.py --kinds meshes data --cases 1000 --seed 0
+    python benchmarks/fuzz_files.py --kinds meshes data --cases 1000 --seed 0
 
 Each kind runs in a separate process, so that crashes are counted.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import json
 import re
 import resource
@@ -17,12 +16,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from damaged_bytes import mutated, repacked
 
 import quaddyn as qd
 from quaddyn import identification
@@ -33,48 +35,8 @@ from quaddyn.errors import QuaddynError
 LATE = 5.0
 #: Largest growth of a process' memory while it reads its mutants [MB].
 MOST_MEMORY = 500.0
-WORDS = (b"nan", b"inf", b"-1", b"1e999", b"99999999999999999999", b"0", b"", b"\0", b"\xff", b"1" * 3000, b"../../x")
-
 #: Function that reads the bytes of a case; its exceptions are classified, its result is ignored.
 Read = Callable[[bytes], object]
-
-
-def mutated(data: bytes, rng: np.random.Generator) -> bytes:
-    """Data with random bytes, words or ranges changed, removed, duplicated or replaced."""
-    out = bytearray(data)
-    for _ in range(int(rng.integers(1, 6))):
-        at, length = (int(rng.integers(0, len(out) + 1)) for _ in range(2))
-        end = min(len(out), at + length % int(rng.choice((2, 8, 64, 4096))))
-        match int(rng.integers(0, 6)):
-            case 0 if at < len(out):
-                out[at] ^= 1 << int(rng.integers(0, 8))
-            case 1:
-                del out[at:end]
-            case 2:
-                out[at:at] = out[at:end]
-            case 3:
-                out[at:end] = WORDS[int(rng.integers(0, len(WORDS)))]
-            case 4:
-                out[at:end] = rng.bytes(end - at)
-            case _:
-                numbers = [i for i, byte in enumerate(out[at : at + 4096]) if 48 <= byte <= 57]
-                if numbers:
-                    i = at + numbers[int(rng.integers(0, len(numbers)))]
-                    out[i : i + 1] = WORDS[int(rng.integers(0, len(WORDS)))]
-    return bytes(out)
-
-
-def repacked(data: bytes, rng: np.random.Generator) -> bytes:
-    """An archive with one mutated member and valid checksums."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    name = list(members)[int(rng.integers(0, len(members)))]
-    members[name] = mutated(members[name], rng)
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for member, content in members.items():
-            archive.writestr(member, content)
-    return file.getvalue()
 
 
 def as_file(path: Path, read: Callable[[Path], object]) -> Read:
