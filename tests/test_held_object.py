@@ -11,6 +11,7 @@ from robots_with_soles import two_arms
 import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.robot import with_payload
+from quaddyn.simulation.held_bodies import HeldBodySystem
 from quaddyn.simulation.mujoco_model import compile_model, make_specification, mujoco_quaternion
 from quaddyn.urdf.mjcf import import_mujoco
 from quaddyn.wbc import ForceTask, FrameTask, HeldObject, PostureTask, default_constraints
@@ -347,6 +348,20 @@ def test_plants_simulate_a_body_between_two_hands(robot: qd.Robot, kind: Any) ->
         kind(robot).restore(there)
     plant.reset(s.q)
     assert not np.any(plant.held_bodies["crate"].forces["left"])
+
+
+def test_grip_forces_are_those_of_the_torques_that_the_motors_deliver(robot: qd.Robot) -> None:
+    rng, effort = np.random.default_rng(0), robot.effort_limits
+    body = qd.simulation.HeldBody(name="rod", frame="left_palm", contacts=palms(False), mass=MASS, inertia=INERTIA)
+    grips = HeldBodySystem(robot, [body], 1e-3, effort)
+    q, v, tau = holding_configuration(robot), rng.normal(size=robot.nv), 3.0 * effort * rng.normal(size=robot.nu)
+    grips.grasp(q, v)
+    forces = [
+        np.array([wrench for _, wrench in grips.step(q, v, torques, {})[0]])
+        for torques in (tau, np.clip(tau, -effort, effort), np.zeros(robot.nu))
+    ]
+    np.testing.assert_array_equal(forces[0], forces[1])
+    assert np.abs(forces[0] - forces[2]).max() > 1.0
 
 
 def test_invalid_held_bodies_are_rejected(robot: qd.Robot) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,8 @@ HOME = '<keyframe><key name="home" qpos="1 2 .5 1 0 0 0 {}"/></keyframe>'
 def test_the_keyframe_home_is_the_home_configuration() -> None:
     robot = qd.load(QUADRUPED.replace("{}", HOME.format("0 .9 -1.8 " * 4)))
     np.testing.assert_allclose(robot.q_home[7:], [0.0, 0.9, -1.8] * 4)
+    moved = re.search(r"the base is moved by (\S+) m", str(next(f for f in robot.report if "keyframe" in f.reason)))
+    assert moved is not None and float(moved[1]) == pytest.approx(robot.q_home[2] - 0.5, rel=1e-2)
     feet = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     assert all(abs(feet.placement(foot).translation[2] - 0.02) < 1e-12 for foot in FEET)
 

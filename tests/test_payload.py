@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -44,6 +46,10 @@ def test_payload_is_equivalent_to_one_more_link(name: str, link: str | None) -> 
     assert again.mass == pytest.approx(real.mass, rel=1e-14)
     np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), tau, atol=1e-12 * np.abs(tau).max())
     assert qd.Dynamics(qd.load(real.source)).rnea(q, v, a) == pytest.approx(tau, abs=1e-12 * np.abs(tau).max())
+    limits = [re.findall(r"<limit[^>]*>", part) for part in (text, real.source)]  # the file keeps its own limits
+    assert [sorted(re.findall(r'(\w+)="', each)) for each in limits[1]] == [
+        sorted(re.findall(r'(\w+)="', each)) for each in limits[0]
+    ]
     assert robot.mass < real.mass
     assert with_payload(robot, 0.0) is robot
 
