@@ -2,10 +2,12 @@
 
 A seed and a number determine a trial: robot, gait, terrain (floor, relief, boxes, stairs, slope, each with or without a
 terrain map), friction that may drop during the run, velocity command, and pushes.  Without the reaction, the controller
-detects a fall (`FallDetector`) and continues with whole-body control.  The true outcome is measured in this run: the
-robot *is down* if its trunk is on the ground for `TOUCH_TIME`, if the trunk is tilted by more than `MAX_TILT`, or if
-the center of mass is below `MIN_HEIGHT` of the desired height for `LOW_TIME`.  It *remains standing* if it is never
-down within 2 s after a report, and if its final height is at least `STANDING_HEIGHT` of the desired height.
+detects a fall (`FallDetectorState`) and continues with whole-body control.  The true outcome is measured in this run,
+from the plant and its terrain, not from the controller's estimate of the ground: the robot *is down* if its trunk is on
+the ground for `TOUCH_TIME`, if the trunk is tilted by more than `MAX_TILT`, or if the center of mass is below
+`MIN_HEIGHT` for `LOW_TIME`.  It *remains standing* if it is never down within 2 s after a report, if its trunk does not
+touch the ground after the report, and if it stands in the last `STANDING_TIME`: higher than `STANDING_HEIGHT` and
+tilted by less than `STANDING_TILT`.
 
 *False report*: the robot remains standing.  *Missed fall*: the robot is down, and no fall was reported before.
 *Warning time*: from the report to the time at which the robot is down.  ``--check`` exits with 1 if a fall was reported
@@ -45,9 +47,10 @@ START = 0.5  # time of the velocity command [s]
 LATER = 2.0  # maximum time from a correct report of a fall until the robot is down [s]
 #: Time of trunk contact with the ground [sqrt(l/g)], and tilt [rad], beyond which a robot is down.
 TOUCH_TIME, MAX_TILT = 0.5, math.pi / 3.0
-#: Fraction of the desired height below which a robot is down after `LOW_TIME` [sqrt(l/g)], and fraction above which it
-#: is standing.
-MIN_HEIGHT, LOW_TIME, STANDING_HEIGHT = 0.4, 1.0, 0.75
+#: Fraction of the height of the center of mass at home below which a robot is down after `LOW_TIME` [sqrt(l/g)].
+MIN_HEIGHT, LOW_TIME = 0.4, 1.0
+#: Height, as a fraction of that at home, and tilt [rad] of a standing robot, and time for which they hold [sqrt(l/g)].
+STANDING_HEIGHT, STANDING_TILT, STANDING_TIME = 0.6, 0.6, 1.0
 #: Function that is called at every tick with time, plant and controller.
 Watch = Callable[[float, Plant, LocomotionController], object]
 
@@ -95,7 +98,7 @@ class Outcome:
         sign: reason of the report, the text of `LocomotionCommand.limit_reason`.
         down: time at which the robot was down [s]; inf: it was never down.
         stands: whether the robot remains standing after a report, or stands at the end.
-        measured: values at the report: "height" of the center of mass divided by the desired height, "tilt" [rad].
+        measured: values at the report: "height" of the center of mass divided by that at home, "tilt" [rad].
     """
 
     reported: float = math.inf
@@ -173,7 +176,8 @@ def simulate(trial: FallTrial, *, reaction: bool, watch: Watch | None = None) ->
             trial.command, (morphology.speed_scale, morphology.speed_scale, 1.0 / morphology.time_scale), strict=True
         )
     )
-    contact_time, low_time, disturbed = 0.0, 0.0, False
+    ground = None if surfaces is None else Terrain.from_surfaces(surfaces)
+    contact_time, low_time, standing_time, disturbed, has_touched = 0.0, 0.0, 0.0, False, False
     for k in range(round((trial.seconds + LATER) / DT)):
         t = k * DT
         if not disturbed and t >= trial.when:
@@ -187,8 +191,8 @@ def simulate(trial: FallTrial, *, reaction: bool, watch: Watch | None = None) ->
         state = dynamics.update(np.array(plant.q), np.array(plant.v))
         command = controller.compute(state, velocity if t >= START else (0.0, 0.0, 0.0))
         tilt_cosine = float((state.placement(robot.bodies[0].name).rotation @ morphology.heading)[2, 2])
-        clearance = float(state.com[2]) - controller._quadruped.ground.height(*state.com[:2].tolist())
-        height = clearance / controller._quadruped.trunk.state.desired_height
+        level = 0.0 if ground is None else float(ground.height(*state.com[:2].tolist()))
+        height = (float(state.com[2]) - level) / morphology.height
         if detector.sign and outcome.reported == math.inf:
             outcome.reported, outcome.sign = t, SIGN_TEXTS[detector.sign]
             outcome.measured = {"height": height, "tilt": math.acos(min(1.0, tilt_cosine))}
@@ -199,8 +203,12 @@ def simulate(trial: FallTrial, *, reaction: bool, watch: Watch | None = None) ->
         except QuaddynError:
             outcome.down = min(outcome.down, t)
             break
-        contact_time = contact_time + DT if trunk & set(plant.body_forces) else 0.0
+        is_touching = bool(trunk & set(plant.body_forces))
+        has_touched = has_touched or (is_touching and outcome.reported < math.inf)
+        contact_time = contact_time + DT if is_touching else 0.0
         low_time = low_time + DT if height < MIN_HEIGHT else 0.0
+        stands_now = height > STANDING_HEIGHT and tilt_cosine > math.cos(STANDING_TILT)
+        standing_time = standing_time + DT if stands_now else 0.0
         if (
             contact_time > TOUCH_TIME * morphology.time_scale
             or low_time > LOW_TIME * morphology.time_scale
@@ -208,7 +216,7 @@ def simulate(trial: FallTrial, *, reaction: bool, watch: Watch | None = None) ->
         ):
             outcome.down = min(outcome.down, t)
             break
-        outcome.stands = height > STANDING_HEIGHT
+        outcome.stands = standing_time > STANDING_TIME * morphology.time_scale and not has_touched
         if t > max(outcome.reported if outcome.reported < math.inf else 0.0, trial.seconds - LATER) + LATER:
             break
     outcome.stands = outcome.stands and outcome.down == math.inf

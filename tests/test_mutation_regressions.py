@@ -19,11 +19,8 @@ from quaddyn.kernels.derivatives import differentiate
 from quaddyn.kernels.graph import Expr, Graph
 from quaddyn.kernels.kernel_cache import hash_robot_properties
 from quaddyn.kinematics import LegKinematics, inverse_kinematics
-from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
-from quaddyn.locomotion.fall_detection import FALLEN_HEIGHT, FallSign, is_trunk_on_ground
-from quaddyn.locomotion.ground_plane import GroundPlane
+from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.locomotion.morphology import make_body_parameters
-from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_reference import PathReference, advance_path_reference, compute_displacement
 from quaddyn.locomotion.steering import REFERENCE_WAIT_TIME, allocate_steering_state, limit_reference_lead
 from quaddyn.robot import validation
@@ -178,22 +175,6 @@ def test_path_reference_reaches_its_predicted_pose() -> None:
         advance_path_reference(course.state, 5e-3)
     np.testing.assert_allclose(course.position, position, atol=1e-9)
     assert course.yaw == pytest.approx(0.7 + 2.2)
-
-
-def test_a_robot_has_fallen_below_45_percent_of_its_height() -> None:
-    p = Morphology.from_robot(qd.load("go2"))
-    ground = GroundPlane(np.column_stack((p.nominal_stance, np.full(4, 0.1))))
-    level = np.eye(3)
-
-    def falls(share: float, axes: np.ndarray) -> bool:
-        motion = allocate_motion()
-        motion.com, motion.axes = (0.0, 0.0, 0.1 + share * p.height), axes  # type: ignore[assignment]
-        return is_trunk_on_ground(motion, ground.state, LocomotionMode.STANDING.is_upright, p.height) != FallSign.NONE
-
-    assert FALLEN_HEIGHT == 0.45
-    assert not falls(0.46, level) and falls(0.44, level)
-    assert not falls(1.0, pin.rpy.rpyToMatrix(math.acos(0.51), 0.0, 0.0))
-    assert falls(1.0, pin.rpy.rpyToMatrix(math.acos(0.49), 0.0, 0.0))
 
 
 def test_path_reference_waits_for_a_rotated_or_lagging_robot() -> None:

@@ -57,7 +57,7 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
     a')^2)`` with the errors e_v and e_w of horizontal velocity and turning rate, scales s of half of the largest
     commands, the mechanical power P of the motors (absolute values) and the last action a'.
 
-    An episode ends by a fall if the base tilts by more than 60 degrees, its height is less than 45 % of that in
+    An episode ends by a fall if the base tilts by more than 60 degrees, its height is less than 40 % of that in
     ``q_home``, or the simulation diverges. It is cut off after `episode_time`.
 
     Args:

@@ -23,6 +23,7 @@ from .friction_model import adapt_friction, is_slippery, reset_friction_estimate
 from .gait import set_target_gait
 from .ground_plane import write_ground_normals
 from .landing import (
+    MIN_STOPPING_HEIGHT,
     LandingState,
     balance_landing,
     begin_landing,
@@ -117,8 +118,11 @@ def update_mode(e: Walker) -> None:
             w.mode.mode = ModeCode.STANDING
     if mode == ModeCode.FALLEN or mode == ModeCode.RIGHTING:
         return
+    # A landing robot whose trunk stays below the lowest height of a landing lies on the ground.
+    min_height = MIN_STOPPING_HEIGHT * w.body.height if mode == ModeCode.LANDING else 0.0
+    desired_height = trunk.desired_height if has_upright_trunk else min_height
     w.fall.sign = update_fall_detection(
-        w.fall, w.body, w.motion, w.ground, w.path, has_upright_trunk, trunk.desired_height, trunk.desired_rate
+        w.fall, w.body, w.motion, w.ground, w.path, has_upright_trunk, desired_height, trunk.desired_rate
     )
     if w.fall.sign != FallSign.NONE and w.parameters.folds_legs:
         begin_folding(e)
@@ -258,7 +262,8 @@ def reset_walker(e: Walker) -> bool:
     """Resets all estimates and the mode; returns whether the friction coefficient of the constraints has changed."""
     w = e.walk
     w.mode.mode, w.mode.has_started, w.mode.is_lying_requested = ModeCode.STANDING, False, False
-    w.fall.duration, w.fall.sign = 0.0, FallSign.NONE
+    w.fall.durations[:] = 0.0
+    w.fall.sign = FallSign.NONE
     e.landing.is_active, e.landing.is_jump = False, False
     set_base_weight(w.trunk, w.tasks.base, 1.0)
     restore_com_weight(e.landing, w.tasks.com)
