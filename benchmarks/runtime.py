@@ -192,7 +192,8 @@ class PersistentOperator(Operator):
         """Resets a fault and stands up again when the robot is at rest: gravity cannot be measured during a fall."""
         if self.loop is None:
             return
-        self.trotted = self.trotted or self.loop.stage is Stage.RUN
+        if not self.trotted and self.loop.stage is Stage.RUN:
+            self.trotted = True
         fault = self.loop.safety.fault
         if fault is not None and now - fault.time > DAMPING_TIME:
             (self.stops_during_trot if self.trotted else self.stops_before_trot)[str(fault)] += 1

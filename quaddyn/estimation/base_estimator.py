@@ -238,12 +238,9 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "flat_groun
 
     def odometry(self) -> tuple[Array, Array]:
         """Returns the estimate q (nq,) and v (nv,) with a position that never jumps, for walking."""
-        return self.checked_odometry()[:2]
-
-    def checked_odometry(self) -> tuple[Array, Array, bool]:
-        """Returns `odometry`, and whether it is valid for `Dynamics.update_validated`, without exact checks."""
         q, v = self._joint_q.copy(), self._joint_v.copy()
-        return q, v, self._write_odometry(q, v)
+        self._write_odometry(q, v)
+        return q, v
 
     def correct_pose(
         self,

@@ -487,9 +487,9 @@ def find_loaded_feet(forces: Vector, first: int, n: int, min_force: float) -> in
     return mask
 
 
-@compiled()
+@entry("the state estimate")
 def is_valid_state(q: Vector, v: Vector) -> bool:
-    """Returns whether `Dynamics.update` accepts a configuration and a velocity, which may be false for a valid one."""
+    """Returns whether q and v are valid for `Dynamics.update_validated`; by `Dynamics.update` some others are, too."""
     square, energy, pose = 0.0, 0.0, q[3] * q[3] + q[4] * q[4] + q[5] * q[5] + q[6] * q[6]
     for i in range(len(q)):
         square += q[i] * q[i]
@@ -578,15 +578,10 @@ def write_base_state(m: FilterModel, f: FilterState, q: Vector, v: Vector) -> No
 
 
 @entry("the state estimate")
-def write_odometry(m: FilterModel, f: FilterState, q: Vector, v: Vector) -> bool:
-    """Writes the base's pose and velocity as `write_base_state` does, but with the position of the odometry.
-
-    Returns:
-        Whether `Dynamics.update` accepts the state (q, v).
-    """
+def write_odometry(m: FilterModel, f: FilterState, q: Vector, v: Vector) -> None:
+    """Writes the base's pose and velocity as `write_base_state` does, but with the position of the odometry."""
     write_base_state(m, f, q, v)
     q[0:3] += f.odometry_offset
-    return is_valid_state(q, v)
 
 
 @entry("the state estimate")

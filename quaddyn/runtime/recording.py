@@ -32,6 +32,9 @@ from .stages import Stage
 MAGIC, VERSION = RECORDING_MAGIC, 1
 #: Magic, version, bytes of the JSON text that follows, where records begin, bytes of a record, number of records.
 HEAD = struct.Struct("<6sHIIIQ")
+#: Parts of a record, see `record_type`.
+TIMES, VELOCITY = struct.Struct("<qddd"), struct.Struct("<ddd")
+STAGES_AND_FAULT, COUNT = struct.Struct("<5h"), struct.Struct("<Q")
 STAGES = tuple(Stage)
 STAGE_INDICES = {stage: i for i, stage in enumerate(STAGES)}
 #: Page size of a mapped file; records start at a multiple of it.
@@ -126,11 +129,10 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         self._numbers = self._records["number"]
         self._one = one = np.zeros(1, dtype=kind)
         self._row = one.view(np.uint8)
-        # Values of one type are adjacent: one copy for all of them.
-        at = {name: position for name, (_, position, *_) in (kind.fields or {}).items()}
-        self._floats = self._row[at["deadline"] : at["stage"]].view(np.float64)
-        self._words = self._row[at["stage"] : at["status"]].view(np.int16)
-        self._tick, self._last = one["tick"], one["last"]
+        # Adjacent values are written together.
+        self._at = at = {name: position for name, (_, position, *_) in (kind.fields or {}).items()}
+        self._sensors = self._row[at["position"] : at["velocity_wanted"]].view(np.float64)
+        self._state_and_commands = self._row[at["q"] : at["stage"]].view(np.float64)
         self._sizes = robot.nu, len(robot.feet)
         self._unknown = np.full(robot.nq, np.nan), np.full(robot.nv, np.nan)
         self._said: tuple[str, Fault | None] = "", None
@@ -139,38 +141,38 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
     def record(self, tick: LoopTick) -> None:
         """Copies a tick into the ring."""
         m, request, (nu, nf) = tick.measurement, tick.request, self._sizes
+        at, row, count, fault = self._at, self._row, self._count + 1, tick.fault
+        self._sensors[:] = m.packed(nu, nf)
         np.concatenate(
             (
-                (tick.deadline, tick.start_time, m.time),
-                m.packed(nu, nf),
-                request.velocity,
                 *(self._unknown if tick.estimated_state is None else tick.estimated_state),
                 tick.controller_command.packed(nu).ravel(),
                 tick.command.packed(nu).ravel(),
             ),
-            out=self._floats,
+            out=self._state_and_commands,
         )
-        fault = tick.fault
-        code = 0 if fault is None else fault.code
-        self._words[:] = (
+        TIMES.pack_into(row, at["tick"], tick.number, tick.deadline, tick.start_time, m.time)
+        VELOCITY.pack_into(row, at["velocity_wanted"], *request.velocity)
+        STAGES_AND_FAULT.pack_into(
+            row,
+            at["stage"],
             STAGE_INDICES[tick.stage],
             STAGE_INDICES[request.target_stage],
             bool(request.stop_reason),
             tick.was_reset,
-            code,
+            0 if fault is None else fault.code,
         )
-        self._tick[0] = tick.number
+        COUNT.pack_into(row, at["last"], count)
         status, known = self._said
         if tick.status != status or fault is not known:
             self._one["status"] = tick.status.encode("ascii", "backslashreplace")
             self._one["reason"] = b"" if fault is None else str(fault).encode("ascii", "backslashreplace")
             self._said = tick.status, fault
-        at = self._count % self.capacity
-        self._count += 1
-        self._last[0] = self._count
-        self._numbers[at] = 0
-        self._rows[at] = self._row  # its number is still 0
-        self._numbers[at] = self._count
+        slot = self._count % self.capacity
+        self._count = count
+        self._numbers[slot] = 0
+        self._rows[slot] = row  # its number is still 0
+        self._numbers[slot] = count
 
     def close(self) -> None:
         """Unmaps the file."""

@@ -13,7 +13,7 @@ from ..control import JointPD
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
 from ..estimation import BaseEstimator
-from ..estimation.invariant_filter import find_loaded_feet
+from ..estimation.invariant_filter import find_loaded_feet, is_valid_state
 from ..kinematics import LegKinematics
 from ..locomotion import LocomotionController
 from ..locomotion.modes import LocomotionMode
@@ -210,10 +210,10 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         if n_predicted:
             zero = np.zeros(self.robot.nv)
             commands = list(self._sent_commands)[-n_predicted:]
-            accelerations = [zero if each is None else each.acceleration for each in commands]
-            return self._dynamics.update(*self.estimator.predict(accelerations))
-        q, v, is_valid = self.estimator.checked_odometry()
-        return self._dynamics.update_validated(q, v) if is_valid else self._dynamics.update(q, v)
+            q, v = self.estimator.predict([zero if each is None else each.acceleration for each in commands])
+        else:
+            q, v = self.estimator.odometry()
+        return self._dynamics.update_validated(q, v) if is_valid_state(q, v) else self._dynamics.update(q, v)
 
     def _fold_legs(self, m: Measurement) -> MotorCommand:
         """Moves the joints to the crouch and rests there; the accelerometer then initializes the estimator."""

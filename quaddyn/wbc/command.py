@@ -265,7 +265,7 @@ OUTCOMES: tuple[Outcome, ...] = ("solved", "infeasible", "inaccurate", "fallback
 Command.attribute_factories = {"levels": _make_levels}
 TickCommand.attribute_factories = Command.attribute_factories | {
     "result": lambda command: command.solver.split_result(command.values),
-    "acceleration": lambda command: command.result.acceleration,
+    "acceleration": lambda command: command.values[command.solver.nu : command.solver.nu + command.solver.robot.nv],
     "forces": _make_forces,
     "friction_torque": lambda command: command.result.friction,
     "centers_of_pressure": lambda command: MappingProxyType(
