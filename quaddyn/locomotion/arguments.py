@@ -20,15 +20,14 @@ def validate_feet(measured_contacts: Collection[str]) -> tuple[str, ...]:
         ArgumentTypeError: a mapping, or not a collection of names.
         UnknownNameError: a name that is not one of `FEET`.
     """
-    if type(measured_contacts) is not tuple and isinstance(measured_contacts, Mapping):
+    if isinstance(measured_contacts, tuple):  # of a control loop, at every tick
+        names: tuple[str, ...] = measured_contacts
+    elif isinstance(measured_contacts, Mapping):
         raise ArgumentTypeError(
             "measured_contacts: expected the names of the feet in contact, got a mapping; pass its keys that are True"
         )
-    names = (
-        measured_contacts  # of a control loop, at every tick
-        if isinstance(measured_contacts, tuple)
-        else check_sequence("measured_contacts", measured_contacts, "names of feet")
-    )
+    else:
+        names = check_sequence("measured_contacts", measured_contacts, "names of feet")
     for name in names:
         if name not in FEET:
             raise UnknownNameError("foot", name, FEET)

@@ -128,7 +128,7 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         self._rows = np.frombuffer(self._map, np.uint8, self.capacity * kind.itemsize, begin).reshape(self.capacity, -1)
         self._numbers = self._records["number"]
         self._one = one = np.zeros(1, dtype=kind)
-        self._row = one.view(np.uint8)
+        self._row: Any = one.view(np.uint8)
         # Adjacent values are written together.
         self._at = at = {name: position for name, (_, position, *_) in (kind.fields or {}).items()}
         self._sensors = self._row[at["position"] : at["velocity_wanted"]].view(np.float64)

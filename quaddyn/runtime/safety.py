@@ -123,12 +123,12 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
 
     def warmup(self) -> None:
         """Compiles the layer, which otherwise happens at the first tick."""
-        self._filter = self._bind()
+        self._bind_filter()
 
-    def _bind(self) -> Callable[[float, float, int], int]:
-        """Returns the compiled layer."""
-        bound: Callable[[float, float, int], int] = filter_command.bind(*self._records)
-        return bound
+    def _bind_filter(self) -> Callable[[float, float, int], int]:
+        """Returns the compiled layer, bound to the memory of this object."""
+        self._filter = filter_command.bind(*self._records)
+        return self._filter
 
     @property
     def fault(self) -> Fault | None:
@@ -171,14 +171,12 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
                 period.
         """
         memory, (nu, nf) = self.memory, self._sizes
-        if self._filter is None:
-            self._filter = self._bind()
         self._reading[:] = measurement.packed(nu, nf)
         self._command[:] = (self._damping_command if command is None else command).packed(nu)
         raised, what = self._raised
         if command is None and raised == FaultCode.NO_FAULT:
             raised = FaultCode.NO_COMMAND
-        code = self._filter(_time_stamp(measurement.time), float(now), int(raised))
+        code = (self._filter or self._bind_filter())(_time_stamp(measurement.time), float(now), int(raised))
         if code != FaultCode.NO_FAULT and self._fault is None:
             self._fault = Fault.from_code(
                 code, memory.fault_index, memory.fault_value, memory.fault_limit, self.robot, what=what, time=now

@@ -229,13 +229,14 @@ class Measurement(FrozenArrays):
         part = None if values is None else reading_layout(nu, nf).get(name)
         if values is None or part is None:
             raise AttributeError(f"Measurement has no attribute {name!r}")
-        array = None if name in OPTIONAL_SENSORS and np.isnan(values[part]).all() else values[part]
+        is_missing = name in OPTIONAL_SENSORS and np.isnan(values[part]).all()
+        array = None if is_missing else values[part]
         object.__setattr__(self, name, array)
         return array
 
 
 #: Assignments of `Measurement.from_packed`; faster than ``object.__setattr__``.
-_set_time, _set_packed = (vars(Measurement)[name].__set__ for name in ("time", "_packed"))
+_set_time, _set_packed = vars(Measurement)["time"].__set__, vars(Measurement)["_packed"].__set__
 
 
 class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "delay")):
