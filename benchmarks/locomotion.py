@@ -25,12 +25,12 @@ import pinocchio as pin
 import quaddyn as qd
 from quaddyn.campaigns import Failure, process_pool, run
 from quaddyn.campaigns.campaign_runner import OutcomeCounts
-from quaddyn.campaigns.disturbances import DISTURBANCES
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED, draw_velocity
 from quaddyn.campaigns.trial_runner import make_trial_setup
 from quaddyn.campaigns.walking_campaigns import (
     CONTACT_DETECTION_OPTIONS,
+    DISTURBANCES,
     GaitCampaign,
     ObstacleCampaign,
     RobustnessCampaign,

@@ -29,9 +29,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import quaddyn as qd
-from quaddyn.campaigns.disturbances import friction as slippery_ground
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_runner import make_trial_setup
+from quaddyn.campaigns.walking_campaigns import friction as slippery_ground
 from quaddyn.locomotion import LocomotionMode, Morphology
 from quaddyn.simulation import Plant
 from quaddyn.urdf.tree import Array

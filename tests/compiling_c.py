@@ -9,7 +9,7 @@ import numpy as np
 
 from quaddyn.compiler.c99 import c_source
 from quaddyn.compiler.c99_types import identifier
-from quaddyn.compiler.call_graph import symbol_name
+from quaddyn.compiler.function_translator import symbol_name
 from quaddyn.compiler.kinds import BOOL, FLOAT, INT, ArrayKind, RecordKind
 from quaddyn.compiler.signatures import signature_of
 

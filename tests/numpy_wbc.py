@@ -49,7 +49,7 @@ from quaddyn.wbc.constraints.collision_distances import (
     SLIDING_PERIODS,
 )
 from quaddyn.wbc.contact_settings import ContactFrame
-from quaddyn.wbc.scales import scales
+from quaddyn.wbc.element import scales
 from quaddyn.wbc.tick import Rows, Tick
 from quaddyn.wbc.tick_problem import RowGroup, TickProblem
 

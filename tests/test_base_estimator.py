@@ -13,8 +13,13 @@ from loop_robots import quadruped
 import quaddyn as qd
 from quaddyn.compiler import diagonal3, interpret, vec3
 from quaddyn.estimation import BaseEstimator, SensorNoise
-from quaddyn.estimation.filter_correction import apply_correction, compute_encoder_noise, evaluate_innovation
-from quaddyn.estimation.filter_state import FEET, POSITION
+from quaddyn.estimation.invariant_filter import (
+    FEET,
+    POSITION,
+    apply_correction,
+    compute_encoder_noise,
+    evaluate_innovation,
+)
 from quaddyn.locomotion import LocomotionController
 from quaddyn.simulation import Encoders, FootSensors, Imu, MujocoPlant, Sensors
 from quaddyn.simulation.sensors import Observable

@@ -42,7 +42,6 @@ from quaddyn.campaigns.datasheet import (
     make_bound_specs,
     make_speed_trials,
 )
-from quaddyn.campaigns.disturbances import DISTURBANCES
 from quaddyn.campaigns.executors import (
     DaskExecutor,
     InsecureClusterWarning,
@@ -62,6 +61,7 @@ from quaddyn.campaigns.trial_runner import (
     sensor_noise,
 )
 from quaddyn.campaigns.walking_campaigns import (
+    DISTURBANCES,
     FrictionDropCampaign,
     GaitCampaign,
     ObstacleCampaign,

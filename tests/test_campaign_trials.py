@@ -18,12 +18,12 @@ import pytest
 import quaddyn as qd
 from quaddyn.campaigns import trial_batch
 from quaddyn.campaigns.campaign import Campaign, find, names
-from quaddyn.campaigns.disturbances import DISTURBANCES
 from quaddyn.campaigns.plain_values import decode, encode, encode_record
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import robot_proportions
 from quaddyn.campaigns.trial_runner import RunEvaluation, make_sensors, make_trial_setup, run_trial, with_trunk_load
 from quaddyn.campaigns.walking_campaigns import (
+    DISTURBANCES,
     FrictionDropCampaign,
     GaitCampaign,
     RobustnessCampaign,

@@ -9,7 +9,7 @@ from test_simulation_compiled import assert_compiled_equals_python as assert_mac
 from unit_scaling import assert_compiled_equals_python
 
 import quaddyn as qd
-from quaddyn.locomotion import leg_reach, trunk_controller
+from quaddyn.locomotion import leg_margins, trunk_controller
 from quaddyn.locomotion.com_preview import ComReference
 from quaddyn.locomotion.friction_model import FrictionState
 from quaddyn.locomotion.gait import GaitScheduler
@@ -128,4 +128,4 @@ def test_compiled_lowering_of_the_trunk_equals_python(seed: int, body: BodyParam
     swings = allocate_swings()
     swings.progress[:], swings.is_swinging[:] = rng.uniform(0.0, 1.0, 4), rng.integers(0, 2, 4)
     arguments = body, np.full(4, 0.4), scheduler.state, path, ground, swings, 0.01, -0.02
-    assert assert_compiled_equals_python(leg_reach.compute_required_lowering, *arguments) >= 0.0
+    assert assert_compiled_equals_python(leg_margins.compute_required_lowering, *arguments) >= 0.0

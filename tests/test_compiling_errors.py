@@ -9,8 +9,8 @@ import compiling_zoo as zoo
 import numpy as np
 import pytest
 
-from quaddyn.compiler.call_graph import collect_functions
 from quaddyn.compiler.compilation_units import CompilationUnit
+from quaddyn.compiler.function_translator import collect_functions
 from quaddyn.compiler.signatures import options_of
 from quaddyn.errors import ArgumentTypeError, CompileError
 
@@ -53,10 +53,10 @@ def test_two_functions_of_one_name_are_rejected():
 
 
 def test_symbol_names_contain_the_subpackage():
-    from quaddyn.compiler.call_graph import symbol_name
-    from quaddyn.hierarchy import level_solver, problem
+    from quaddyn.compiler.function_translator import symbol_name
+    from quaddyn.hierarchy import level_solver, workspace
 
-    assert symbol_name(problem.is_verified) == "hierarchy.problem.is_verified"
+    assert symbol_name(workspace.is_verified) == "hierarchy.problem.is_verified"
     assert symbol_name(level_solver.solve_remaining_levels) == "hierarchy.level_solver.solve_remaining_levels"
 
 

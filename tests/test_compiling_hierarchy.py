@@ -15,10 +15,10 @@ from slow_parameters import others_slow
 from quaddyn.compiler import interpret
 from quaddyn.compiler.c99 import c_source
 from quaddyn.compiler.c99_types import identifier
-from quaddyn.compiler.call_graph import symbol_name
 from quaddyn.compiler.compilation_units import CompilationUnit
+from quaddyn.compiler.function_translator import symbol_name
 from quaddyn.hierarchy import HierarchySolver, core, solver
-from quaddyn.hierarchy.problem import LevelBuffers, SolutionBuffers
+from quaddyn.hierarchy.workspace import LevelBuffers, SolutionBuffers
 
 COUNT = 40 if "QUADDYN_SLOW" in os.environ else 3
 UNIT = CompilationUnit.of_module(core.__name__)

@@ -21,8 +21,7 @@ from quaddyn.contact.solvers import (
     project_to_cone,
     project_to_cones,
 )
-from quaddyn.contact.solvers.frictional_solver import Method
-from quaddyn.contact.solvers.pinocchio_solvers import PinocchioConeSolvers
+from quaddyn.contact.solvers.frictional_solver import Method, PinocchioConeSolvers
 
 METHODS: tuple[Method, ...] = ("newton", "admm", "pgs")
 

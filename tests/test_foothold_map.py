@@ -10,10 +10,10 @@ import pytest
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
-from quaddyn.locomotion.foothold_map import FootholdMap
+from quaddyn.locomotion.foothold_map import PATCH_RADIUS, FootholdMap, fit_planes
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane, advance_on_map, advance_slope
-from quaddyn.locomotion.leg_reach import USABLE_REACH_FRACTION, compute_required_lowering, measure_leg_lengths
+from quaddyn.locomotion.leg_margins import USABLE_REACH_FRACTION, compute_required_lowering, measure_leg_lengths
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.swing import (
@@ -23,7 +23,6 @@ from quaddyn.locomotion.swing import (
     SwingTrajectory,
     allocate_swings,
 )
-from quaddyn.locomotion.terrain_window import PATCH_RADIUS, fit_planes
 from quaddyn.simulation import MujocoPlant
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 

@@ -25,12 +25,18 @@ from quaddyn.locomotion.foothold import (
     TERRAIN_UNKNOWN,
     FootholdSelection,
 )
-from quaddyn.locomotion.foothold_map import ACCEPTABLE_COST, FootholdMap
-from quaddyn.locomotion.leg_margins import LegMargins, StanceInterval
-from quaddyn.locomotion.leg_reach import measure_leg_lengths
+from quaddyn.locomotion.foothold_map import (
+    ACCEPTABLE_COST,
+    CELL_SIZE,
+    DEVIATION_SCALE,
+    PATCH_RADIUS,
+    ROUGHNESS_SCALE,
+    SLOPE_SCALE,
+    FootholdMap,
+)
+from quaddyn.locomotion.leg_margins import LegMargins, StanceInterval, measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET
 from quaddyn.locomotion.swing import TARGET_FREEZE_PHASE
-from quaddyn.locomotion.terrain_window import CELL_SIZE, DEVIATION_SCALE, PATCH_RADIUS, ROUGHNESS_SCALE, SLOPE_SCALE
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 
 DT = 2e-3

@@ -9,14 +9,14 @@ from slow_parameters import others_slow
 
 from quaddyn.hierarchy import HierarchySolver, Level
 from quaddyn.hierarchy.core import solve_hierarchy, solve_until_verified
-from quaddyn.hierarchy.problem import (
+from quaddyn.hierarchy.workspace import (
     HierarchyProblem,
     SolutionBuffers,
     SolverSettings,
     is_verified,
     make_solution_buffers,
+    make_workspace,
 )
-from quaddyn.hierarchy.workspace import make_workspace
 
 DEFAULT = SolverSettings()
 

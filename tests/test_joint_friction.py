@@ -12,7 +12,7 @@ from numpy_wbc import assert_same_rows, numpy_tick
 
 import quaddyn as qd
 from quaddyn.wbc import JointFriction, LinearConstraint, WholeBodyController, default_constraints, default_tasks, replay
-from quaddyn.wbc.scales import scales
+from quaddyn.wbc.element import scales
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
 from quaddyn.compiler import machine, object_cache, python_calls
-from quaddyn.kernels import forward_dynamics, kernel_cache, kernels, llvm_body, llvm_module, native_kernel, operations
+from quaddyn.kernels import forward_dynamics, kernel_cache, kernels, llvm_body, llvm_module, operations
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Graph
 from quaddyn.kernels.llvm_writer import MAX_ANGLE
 from quaddyn.kernels.mechanism import Mechanism, build_mechanism, group_inertias, zxz_angles, zxz_matrix
@@ -267,24 +267,24 @@ def test_sine_and_cosine_are_accurate_to_one_ulp(element: str) -> None:
     made = make_program("sincos", graph, (("q", 1),), (("s", (1,)), ("c", (1,))), graph.sin_cos(graph.input(0)))
     here = machine.kernel_machine()
     code = machine.compile_ir(
-        llvm_module.batch_module(made, native_kernel.vector_target(here, element)), here, optimize=False
+        llvm_module.batch_module(made, kernel_cache.vector_target(here, element)), here, optimize=False
     )
-    run = native_kernel.link_kernel(code, here, 3)
+    run = kernel_cache.link_kernel(code, here, 3)
     angles_of = [rng.uniform(-x, x, 20_000) for x in (1.0, 10.0, 1e3, largest)]
     quarters = np.round(rng.uniform(-largest, largest, 20_000) / (np.pi / 2)) * (np.pi / 2)
     x = np.clip(np.concatenate([*angles_of, quarters]), -largest, largest).astype(kind)
     s, c = np.empty_like(x), np.empty_like(x)
-    assert run.batch(len(x), *native_kernel.data_addresses([x, s, c])) == 0
+    assert run.batch(len(x), *kernel_cache.data_addresses([x, s, c])) == 0
     exact = x.astype(np.longdouble)
     assert np.abs(s - np.sin(exact)).max() < np.finfo(kind).eps
     assert np.abs(c - np.cos(exact)).max() < np.finfo(kind).eps
     for k in (0, 7):
-        assert run.one(*native_kernel.data_addresses([x[k:], s[k:], c[k:]])) == 0
+        assert run.one(*kernel_cache.data_addresses([x[k:], s[k:], c[k:]])) == 0
         assert abs(s[k] - np.sin(exact[k])) < np.finfo(kind).eps
     for wrong in (1.01 * largest, np.nan, np.inf):
         x[17] = wrong
-        assert run.batch(len(x), *native_kernel.data_addresses([x, s, c])) != 0
-        assert run.one(*native_kernel.data_addresses([x[17:], s, c])) != 0
+        assert run.batch(len(x), *kernel_cache.data_addresses([x, s, c])) != 0
+        assert run.one(*kernel_cache.data_addresses([x[17:], s, c])) != 0
 
 
 WIDTHS = [(dtype, bits) for dtype in (np.float64, np.float32) for bits in (128, 256, 512)]
@@ -508,7 +508,7 @@ def test_long_rows_are_not_padded_on_stack(monkeypatch: pytest.MonkeyPatch) -> N
     q, v, a = random_states(robot, np.random.default_rng(2), 2 * 16 + 3)
     monkeypatch.setenv("QUADDYN_CACHE", "")
     monkeypatch.setattr(llvm_module, "MAX_PADDING_BYTES", 0)
-    target = native_kernel.vector_target(machine.kernel_machine(), "double")
+    target = kernel_cache.vector_target(machine.kernel_machine(), "double")
     assert "%pad" not in llvm_module.batch_module(trace_operation("rnea", robot, KernelOptions()), target)
     fast = qd.compile(robot, "rnea")
     expected = inverse_dynamics(robot, q, v, a)
@@ -824,14 +824,14 @@ def test_out_array_that_does_not_match_uses_checked_call_path(fast: qd.Kernels, 
 
 
 def test_unknown_numpy_abi_uses_checked_call_path(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
-    monkeypatch.setattr(native_kernel, "_ABI", 0x03000000)
+    monkeypatch.setattr(kernel_cache, "_ABI", 0x03000000)
     fast = qd.compile(qd.load("go2"), "rnea")
     assert type(fast.rnea).__name__ == "Kernel"
     assert fast.rnea(*states).shape == states[1].shape
 
 
 def test_unexpected_array_layout_uses_checked_call_path(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
-    monkeypatch.setattr(native_kernel, "has_expected_array_layout", lambda dtype: False)
+    monkeypatch.setattr(kernel_cache, "has_expected_array_layout", lambda dtype: False)
     fast = qd.compile(qd.load("go2", damping=0.1, friction=0.2, armature=0.01), "rnea")
     assert type(fast.rnea).__name__ == "Kernel"
     q, v, a = states

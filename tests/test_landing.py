@@ -26,7 +26,7 @@ from quaddyn.locomotion.landing import (
     compute_ready_positions,
     is_pressed,
 )
-from quaddyn.locomotion.leg_reach import measure_leg_lengths
+from quaddyn.locomotion.leg_margins import measure_leg_lengths
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.simulation import HeightField, MujocoPlant, Plane, Plant, Simulation, Terrain

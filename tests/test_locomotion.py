@@ -19,7 +19,6 @@ from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionCommand, LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.gait import GAITS, Gait
 from quaddyn.locomotion.ground_plane import GroundPlane, advance_slope
-from quaddyn.locomotion.leg_workspace import LegPoseSolver
 from quaddyn.locomotion.morphology import FEET
 from quaddyn.locomotion.path_reference import PathReference, advance_path_reference, compute_world_velocity
 from quaddyn.locomotion.steering import (
@@ -36,7 +35,13 @@ from quaddyn.locomotion.steering import (
     update_steering,
 )
 from quaddyn.locomotion.trunk_controller import compute_friction_fraction, make_tilt_rotation
-from quaddyn.locomotion.velocity_limits import COMMAND_RESERVE, LimitReason, VelocityLimits, clamp_velocity
+from quaddyn.locomotion.velocity_limits import (
+    COMMAND_RESERVE,
+    LegPoseSolver,
+    LimitReason,
+    VelocityLimits,
+    clamp_velocity,
+)
 from quaddyn.locomotion.walking import is_obstructed
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation import MujocoPlant, Plant, Simulation

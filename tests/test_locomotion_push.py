@@ -24,7 +24,7 @@ from quaddyn.locomotion.footwork import (
 from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, FrictionModel
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane, allocate_ground_state
-from quaddyn.locomotion.leg_reach import measure_leg_lengths
+from quaddyn.locomotion.leg_margins import measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_reference import PathReference

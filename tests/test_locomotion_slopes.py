@@ -16,7 +16,6 @@ from quaddyn.locomotion.footwork import MAX_OUTWARD_OFFSET
 from quaddyn.locomotion.friction_model import SLIP_SAFETY_FACTOR, FrictionModel, adapt_friction, set_normals
 from quaddyn.locomotion.gait import GAITS, Gait, GaitParameters, GaitScheduler, write_gait_parameters
 from quaddyn.locomotion.ground_plane import GroundPlane, advance_on_map
-from quaddyn.locomotion.leg_workspace import LegPoseSolver, LegWorkspace
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.path_reference import PathReference
 from quaddyn.locomotion.slope_limiter import (
@@ -34,7 +33,7 @@ from quaddyn.locomotion.trunk_controller import (
     TrunkController,
     update_trunk_references,
 )
-from quaddyn.locomotion.velocity_limits import REASON_TEXTS, LimitReason, find_stride_scale
+from quaddyn.locomotion.velocity_limits import REASON_TEXTS, LegPoseSolver, LegWorkspace, LimitReason, find_stride_scale
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation.terrain import Plane
 from quaddyn.wbc import WholeBodyController

@@ -14,7 +14,7 @@ from quaddyn.locomotion.command import find_feet
 from quaddyn.locomotion.footwork import Footwork, update_contacts
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
-from quaddyn.locomotion.leg_reach import measure_leg_lengths
+from quaddyn.locomotion.leg_margins import measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.stumble_reflex import (
     ASSUMED_OBSTACLE_HEIGHT,

@@ -14,7 +14,7 @@ import quaddyn as qd
 from quaddyn.dynamics import joint_placements, kinematic_tree
 from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
 from quaddyn.identification import base_parameters
-from quaddyn.robot.planar_loops import PlanarLoop, _flat_positions
+from quaddyn.robot.loops import PlanarLoop, _flat_positions
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.simulation import terms
 

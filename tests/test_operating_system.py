@@ -54,7 +54,7 @@ from quaddyn.campaigns.executors import interrupts_blocked
 from quaddyn.runtime import (
     ControlLoop, PlantInterface, RealTimeOptions, Recording, SharedMemory, WalkingController, load_recording,
 )
-from quaddyn.viewer.page import RecordedPage
+from quaddyn.viewer.animation import RecordedPage
 
 robot = qd.load("go2")
 controller = WalkingController(robot)

@@ -18,8 +18,8 @@ from xacro_stand_in import provide_xacro
 import quaddyn as qd
 from quaddyn.robot.catalogue import CATALOGUE, REQUIREMENT
 from quaddyn.robot.legs import find_wheels
-from quaddyn.robot.plausibility import find_unit_errors
 from quaddyn.robot.saving import from_record, to_record
+from quaddyn.robot.validation import find_unit_errors
 from quaddyn.urdf import MeshFinder, parse
 from quaddyn.urdf.values import FOREIGN_ATTRIBUTES, FOREIGN_ELEMENTS
 

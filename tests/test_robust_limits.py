@@ -10,7 +10,7 @@ import quaddyn as qd
 from quaddyn.contact import friction_pyramid
 from quaddyn.urdf.tree import Array
 from quaddyn.wbc import Command, ParameterEllipsoid, PayloadSet, RobustLimits, WholeBodyController
-from quaddyn.wbc.scales import scales
+from quaddyn.wbc.element import scales
 from quaddyn.wbc.tick import Tick
 
 FRICTION = 0.8

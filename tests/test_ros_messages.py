@@ -19,8 +19,17 @@ import quaddyn as qd
 from quaddyn.runtime import load_recording
 from quaddyn.runtime.run_log import RunLog
 from quaddyn.simulation import Log
-from quaddyn.simulation.mcap_file import make_simple_shapes_urdf, read_messages, write_messages
-from quaddyn.simulation.ros_messages import MESSAGES, NUMBERS, decode_cdr, encode_cdr, encode_json, make_schema
+from quaddyn.simulation.mcap_file import (
+    MESSAGES,
+    NUMBERS,
+    decode_cdr,
+    encode_cdr,
+    encode_json,
+    make_schema,
+    make_simple_shapes_urdf,
+    read_messages,
+    write_messages,
+)
 from quaddyn.urdf import parse
 
 STANDARD = [kind for kind in MESSAGES if not kind.startswith("quaddyn/")]

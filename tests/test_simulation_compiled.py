@@ -26,12 +26,12 @@ from quaddyn.simulation import (
     Box,
     HeightField,
     Plane,
-    drives,
+    actuators,
     integrator,
     terms,
     terrain,
 )
-from quaddyn.simulation.step_memory import StepResult
+from quaddyn.simulation.plant_data import StepResult
 from quaddyn.simulation.terms import factorize
 from quaddyn.simulation.terrain import Terrain
 
@@ -243,9 +243,15 @@ def test_compiled_steps_equal_python_with_motor_delay_and_backlash() -> None:
         assert assert_compiled_equals_python(integrator.run_steps, *arguments) == StepResult.DONE
         sim._drives.offset[:], sim._drives.speed[:] = 0.01 * rng.choice([-1.0, 1.0], 2), 3.0 * rng.normal(size=2)
         assert_compiled_equals_python(
-            drives.start_step, motors.torque_speed_limits, sim._drives, rng.normal(size=2), sim.v, sim.dt, np.zeros(2)
+            actuators.start_step,
+            motors.torque_speed_limits,
+            sim._drives,
+            rng.normal(size=2),
+            sim.v,
+            sim.dt,
+            np.zeros(2),
         )
-        assert_compiled_equals_python(drives.end_step, sim._drives, np.zeros(2), sim.v, rng.normal(size=2), sim.dt)
+        assert_compiled_equals_python(actuators.end_step, sim._drives, np.zeros(2), sim.v, rng.normal(size=2), sim.dt)
 
 
 def test_step_reports_insufficient_contact_capacity() -> None:

@@ -13,7 +13,6 @@ from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionController
 from quaddyn.locomotion.foothold_map import FootholdMap
 from quaddyn.locomotion.gait import GAITS
-from quaddyn.locomotion.leg_workspace import LegWorkspace
 from quaddyn.locomotion.morphology import FEET, Morphology
 from quaddyn.locomotion.step_lookahead import (
     LIFT_POSITIONS,
@@ -25,7 +24,7 @@ from quaddyn.locomotion.step_lookahead import (
     fill_ditches,
     measure_foot_lift,
 )
-from quaddyn.locomotion.velocity_limits import VelocityLimits
+from quaddyn.locomotion.velocity_limits import LegWorkspace, VelocityLimits
 from quaddyn.robot.legs import make_limbs
 from quaddyn.urdf.tree import Array
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from quaddyn.viewer import MeshError
 from quaddyn.viewer.figure import MAX_FIELD_SAMPLES, triangulate_height_field
-from quaddyn.viewer.image import AdjacentFiles
-from quaddyn.viewer.mesh import read_mesh
+from quaddyn.viewer.mesh import AdjacentFiles, read_mesh
 from quaddyn.viewer.parts import Part, make_arrow, make_box, make_capsule, make_cylinder, make_sphere, triangulate_fans
 
 # The unit cube with outward faces, which all file formats can represent.

@@ -7,7 +7,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.wbc import WholeBodyController
-from quaddyn.wbc.friction_remarks import _describe_largest
+from quaddyn.wbc.explanation import _describe_largest
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,9 @@ from ..kinematics import LegKinematics, survey_leg
 from ..locomotion import FEET, GAITS, LocomotionController, Morphology
 from ..robot import CATALOGUE
 from ..version import __version__
-from . import disturbances
+from . import walking_campaigns
 from .campaign import Failure, campaign_option, count_option
 from .campaign_runner import Progress, run
-from .disturbances import START_TIME, run_time
 from .plain_values import encode
 from .store import MEMORY, Store, StoredCase
 from .threshold_search import Search, Threshold, TrialRequest, search
@@ -35,9 +34,11 @@ from .walking_campaigns import (
     CONTACT_DETECTION_OPTIONS,
     FRICTION_OPTIONS,
     SLOPE_DIRECTIONS,
+    START_TIME,
     TRANSITION_CYCLES,
     FrictionDrop,
     ObstacleCourse,
+    run_time,
     starts_as_trot,
 )
 from .worker import case_rng, load_cached_robot
@@ -123,11 +124,11 @@ def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, direction
         harder = "larger" if values[-1] > values[0] else "smaller"
         specs.append(BoundSpec(name, title, unit, tuple(values), harder, trial))
 
-    def lasting(draw: disturbances.Draw, **other_fields: Any) -> LevelDraw:
+    def lasting(draw: walking_campaigns.Draw, **other_fields: Any) -> LevelDraw:
         return lambda size, rng: {**draw(p, size, rng), **run_time(p, RUN_TIME, EVALUATED_TIME, dt), **other_fields}
 
     def pushed(angle: float) -> LevelDraw:
-        return lambda size, rng: disturbances.push(
+        return lambda size, rng: walking_campaigns.push(
             p, size, rng, direction=angle, speed=forward, after=TIME_AFTER_PUSH, late=EVALUATED_AFTER_PUSH
         )
 
@@ -161,13 +162,13 @@ def make_bound_specs(source: str, *, plant: str, dt: float, seed: int, direction
         add(f"push {round(math.degrees(angle))}", "largest push", "m/s", push_levels, pushed(angle))
     friction_levels, slope_levels = even_levels(-0.02, 30, 0.6), even_levels(math.radians(1.0), 46)
     height_levels = even_levels(0.0125, 41)
-    add("friction", "lowest friction", "", friction_levels, lasting(disturbances.friction))
-    add("slope", "steepest slope", "rad", slope_levels, lasting(disturbances.slope))
-    add("step", "highest step", "l", height_levels, lambda size, rng: disturbances.step(p, size, rng))
-    add("payload", "heaviest payload", "of the mass", even_levels(0.025, 41), lasting(disturbances.payload))
-    delayed = lasting(disturbances.delay, use_state_estimate=True)
+    add("friction", "lowest friction", "", friction_levels, lasting(walking_campaigns.friction))
+    add("slope", "steepest slope", "rad", slope_levels, lasting(walking_campaigns.slope))
+    add("step", "highest step", "l", height_levels, lambda size, rng: walking_campaigns.step(p, size, rng))
+    add("payload", "heaviest payload", "of the mass", even_levels(0.025, 41), lasting(walking_campaigns.payload))
+    delayed = lasting(walking_campaigns.delay, use_state_estimate=True)
     add("delay", "longest delay", "s", even_levels(dt, 21), delayed)
-    weak_motors = lasting(disturbances.strength)
+    weak_motors = lasting(walking_campaigns.strength)
     add("strength", "weakest motors", "of the limits", even_levels(-0.025, 37, 1.0), weak_motors)
     for way, direction in SLOPE_DIRECTIONS.items():
         add(f"slope {way}", f"steepest slope {way}", "rad", slope_levels, on_slope(direction))

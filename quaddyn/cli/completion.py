@@ -49,7 +49,7 @@ def _terrains() -> Iterable[str]:
 
 
 def _disturbances() -> Iterable[str]:
-    from ..campaigns.disturbances import DISTURBANCES
+    from ..campaigns.walking_campaigns import DISTURBANCES
 
     return DISTURBANCES
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CompileError
 from .c99_expressions import C99ExpressionWriter
 from .c99_types import ADD, ARRAYS, ATOM, HELPERS, PREFIX, Types, identifier
-from .call_graph import collect_functions, symbol_name
+from .function_translator import collect_functions, symbol_name
 from .kinds import FLOAT, INT, Kind, RecordKind, item_kinds
 from .typed_tree import (
     Assign,

@@ -27,13 +27,19 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from . import object_cache
-from .call_graph import collect_functions, symbol_name
-from .entry_wrapper import EntryWrapper, collect_records
+from .function_translator import collect_functions, symbol_name
 from .kinds import BOOL, EPILOGUE, FLOAT, INT, NOTHING, Callee, RecordKind
 from .llvm_functions import LlvmFunctionWriter
 from .machine import PORTABLE, compile_ir, link_object, llvm_version, lock, portable_target, target_options
 from .object_cache import CachedObject, fingerprint
-from .python_calls import has_expected_layout, make_bound_builtin, make_builtin, make_ctypes_call
+from .python_calls import (
+    EntryWrapper,
+    collect_records,
+    has_expected_layout,
+    make_bound_builtin,
+    make_builtin,
+    make_ctypes_call,
+)
 from .signatures import (
     DecoratorOptions,
     can_pass_from_python,

@@ -10,6 +10,8 @@ its use.  The semantics are Python's, except:
 * A float beyond the range of ints becomes the nearest int, NaN becomes 0.
 * Where Python raises for a number (division by zero, the root of a negative one) the result is infinite or NaN.
 * A range ends at least one step before the largest int.
+
+Functions reachable from entries, and their symbol names.
 """
 
 from __future__ import annotations
@@ -17,13 +19,12 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from .expression_translator import ExpressionTranslator
+from .expression_translator import OPERATORS, ExpressionTranslator, can_assign
 from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, SmallArrayKind, TupleKind
-from .operator_translator import OPERATORS, can_assign
 from .signatures import DecoratorOptions, Signature, options_of, raise_compile_error, signature_of
 from .typed_tree import (
     Assign,
@@ -494,3 +495,44 @@ class _FunctionTranslator:
                     self.fail(each, f"expected {target_kind}, got {item}")
                 out.append(found)
         return Targets(tuple(out))
+
+
+def collect_functions(entries: Iterable[Any]) -> list[Function]:
+    """Returns all functions reachable from entries, callees before callers.
+
+    Raises:
+        CompileError: one of them cannot be compiled, or calls itself.
+    """
+    done: dict[str, Function] = {}
+    path: list[str] = []
+
+    def visit(target: Any) -> None:
+        name = symbol_name(target)
+        if name in path:
+            raise_compile_error(
+                target,
+                0,
+                f"the function calls itself through {' -> '.join(path[path.index(name) :])}; use a loop instead of "
+                "recursion",
+            )
+        if name in done:
+            if done[name].source is not inspect.unwrap(target):
+                raise_compile_error(target, 0, f"two functions have the name {name}; rename one of them")
+            return
+        path.append(name)
+        function = translate_function(target, name)
+        for each in function.calls:
+            visit(each)
+        path.pop()
+        done[name] = function
+
+    for each in entries:
+        visit(each)
+    return list(done.values())
+
+
+def symbol_name(target: Any) -> str:
+    """Returns the symbol of a compiled function: its module's name within the package and its qualified name."""
+    function = inspect.unwrap(target)
+    module = function.__module__.removeprefix(f"{__package__.partition('.')[0]}.")
+    return f"{module}.{function.__qualname__.replace('.<locals>', '')}"

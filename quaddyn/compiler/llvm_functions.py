@@ -19,8 +19,7 @@ from .kinds import (
     return_type,
     word_count,
 )
-from .llvm_expressions import LlvmExpressionWriter
-from .llvm_instructions import Values
+from .llvm_expressions import LlvmExpressionWriter, Values
 from .typed_tree import (
     Assign,
     Break,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..extras import import_extra
-from ..robot.effective_limits import effective_effort_limits
+from ..robot.validation import effective_effort_limits
 from ..urdf.tree import Array
 from .report import DemoTimeSeries, joint_kinds
 

@@ -16,7 +16,7 @@ from ..deprecation import renamed_attributes, renamed_fields
 from ..dynamics import Dynamics, State
 from ..operating_system import cpu_name
 from ..robot import Robot
-from ..robot.effective_limits import effective_effort_limits
+from ..robot.validation import effective_effort_limits
 from ..simulation import Simulation
 from ..urdf.tree import Array
 from .motion import DemoMotion, DesiredState, JointSwingMotion, SquatMotion, gravity_magnitude

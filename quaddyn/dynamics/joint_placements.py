@@ -14,9 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, cross, local, vec3
-from ..robot.loop_arrays import ClosureWorkspace, make_closure_workspace
-from ..robot.loop_geometry import compose, rotation_about
-from ..robot.loop_solver import close_all
+from ..robot.loop_solver import ClosureWorkspace, close_all, compose, make_closure_workspace, rotation_about
 from ..robot.robot import Robot
 from .kinematic_tree import JointType, KinematicTree, make_kinematic_tree
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..compiler import IntVector, Matrix, Vector
 from ..errors import QuaddynError
 from ..robot.coupling import MimicCoupling
-from ..robot.loop_arrays import Closures, empty_closures
+from ..robot.loop_solver import Closures, empty_closures
 from ..robot.loops import LoopCoupling
 from ..urdf.tree import Array
 

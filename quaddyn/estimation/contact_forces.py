@@ -1,27 +1,391 @@
-"""`ContactForceEstimator`: contact forces from the residual of a momentum observer."""
+"""`ContactForceEstimator`: contact forces from the residual of a momentum observer.
+
+Least-squares fit of contact forces to a generalized force, in restricted Python.
+
+It minimizes ``|A f - b|`` with minimum norm of f, ``A = L^-1 J^T`` and ``b = L^-1 r`` with ``M = L L^T``, or selected
+rows of J^T and r.  Where a shifted Cholesky factorization of ``G = A^T A`` proves that no singular value of A is below
+the tolerance, the normal equations are solved and corrected once, which is as accurate as a QR factorization (Björck
+1987, *Stability analysis of the method of seminormal equations for linear least squares problems*); otherwise by
+singular values from Jacobi rotations of A's columns (Golub and Van Loan, *Matrix Computations*, 4th edition, section
+8.6.3).
+
+Positions and velocities of points on the robot's bodies, in restricted Python.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
+from ..compiler import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, entry, local
 from ..contact import ContactSet
 from ..deprecation import renamed_attributes
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
+from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from .contact_force_fit import (
-    fit_contact_forces,
-    make_contact_set_arrays,
-    make_force_fit_workspace,
-    solve_contact_forces,
-)
 from .momentum_observer import MomentumObserver
+
+
+class BodyPoints(NamedTuple):
+    """Points that are fixed on bodies of a robot, as arrays for compiled code."""
+
+    joint: IntVector  # (n,) index of the joint that moves the body; 0 for the world
+    position: Matrix  # (n, 3) position in the joint frame [m]
+    chain: IntMatrix  # (n, 1 + nv) number of the velocities that move a point, and their indices
+
+
+def make_body_points(robot: Robot, frame_points: Sequence[tuple[str, Array]]) -> BodyPoints:
+    """Creates the arrays of points on a robot with independent joints.
+
+    Args:
+        robot: the robot.
+        frame_points: name of a frame and position (3,) in it [m], for each point.
+    """
+    model, n = robot.model, len(frame_points)
+    points = BodyPoints(np.zeros(n, np.int64), np.zeros((n, 3)), np.zeros((n, 1 + robot.nv), np.int64))
+    for i, (name, position) in enumerate(frame_points):
+        frame = model.frames[robot.frame_id(name)]
+        points.joint[i] = frame.parentJoint
+        points.position[i] = frame.placement.translation + frame.placement.rotation @ position
+        moving = sorted(model.idx_vs[j] + k for j in model.supports[frame.parentJoint] for k in range(model.nvs[j]))
+        points.chain[i, 0], points.chain[i, 1 : 1 + len(moving)] = len(moving), moving
+    return points
+
+
+@compiled()
+def compute_position(points: BodyPoints, joint_placements: Tensor, i: int, out: Vector) -> None:
+    """Computes the position of point i, world axes [m]; `joint_placements` see `State.kinematic_arrays`."""
+    at, x = joint_placements[points.joint[i]], points.position[i]
+    for r in range(3):
+        out[r] = at[0, r] * x[0] + at[1, r] * x[1] + at[2, r] * x[2] + at[3, r]
+
+
+@compiled()
+def compute_body_velocity(points: BodyPoints, columns: Matrix, v: Vector, i: int, at: Vector, out: Vector) -> None:
+    """Computes the velocity (6,) of the body of point i at a position, linear before angular, world axes.
+
+    Args:
+        points: points of the robot.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        v: (nv,) velocity.
+        i: index of the point.
+        at: (3,) position, world axes [m].
+        out: (6,) velocity; written.
+    """
+    for r in range(6):
+        out[r] = 0.0
+    for c in range(1, points.chain[i, 0] + 1):
+        k = points.chain[i, c]
+        for r in range(6):
+            out[r] += columns[k, r] * v[k]
+    out[0] += out[4] * at[2] - out[5] * at[1]
+    out[1] += out[5] * at[0] - out[3] * at[2]
+    out[2] += out[3] * at[1] - out[4] * at[0]
+
+
+#: Minimum tolerance that the normal equations can prove, and relative size of singular values lost in rounding.
+MIN_PROVABLE_TOLERANCE, ROUNDING_TOLERANCE = 1e-5, 1e-15
+#: Maximum number of sweeps of Jacobi rotations; about eight suffice.
+MAX_JACOBI_SWEEPS = 30
+
+
+class ContactSetArrays(NamedTuple):
+    """Contacts of a `ContactSet` as arrays for compiled code."""
+
+    points: BodyPoints  # centers of spheres or surfaces
+    size: IntVector  # (contacts,) number of force components, 3 or 6
+    lever: Matrix  # (contacts, 3) contact point relative to the center, world axes [m]
+    use_inertia_metric: bool  # whether all rows of ``J^T f = r`` are used, in the metric M^-1
+    actuated_rows: IntVector  # rows that are used otherwise
+    tolerance: float  # ratio to the largest singular value below which others count as zero
+
+
+class ForceFitWorkspace(NamedTuple):
+    """Preallocated arrays of a fit of up to k force components to m rows."""
+
+    M: Matrix  # (nv, nv) overwritten by its factor L
+    J: Matrix  # (k, nv) Jacobian of the active contacts
+    A: Matrix  # (k, m) transpose of A
+    b: Vector  # (m,)
+    G: Matrix  # (k, k)
+    factor: Matrix  # (k, k)
+    V: Matrix  # (k, k)
+    forces: Vector  # (k,)
+    step: Vector  # (k,)
+    residual: Vector  # (nv,) generalized force minus that of the contact forces
+
+
+def make_contact_set_arrays(robot: Robot, contacts: ContactSet, *, joints: bool, tolerance: float) -> ContactSetArrays:
+    """Creates the arrays of a robot's contacts; the points are used where its joints are independent.
+
+    Args:
+        robot: the robot.
+        contacts: all contacts.
+        joints: whether only rows of actuated joints are used.
+        tolerance: see `ContactSetArrays`.
+    """
+    members = [contacts[name] for name in contacts.names]
+    return ContactSetArrays(
+        points=make_body_points(robot, [] if robot.coupling else [(c.frame, c.offset) for c in members]),
+        size=np.array([c.rows for c in members], np.int64),
+        lever=np.array([-c.radius * c.normal for c in members]).reshape(-1, 3),
+        use_inertia_metric=not joints,
+        actuated_rows=np.array(robot.actuated_index, np.int64),
+        tolerance=tolerance,
+    )
+
+
+def make_force_fit_workspace(k: int, nv: int) -> ForceFitWorkspace:
+    """Allocates the arrays of a fit of k force components to nv generalized forces."""
+    return ForceFitWorkspace(
+        M=np.zeros((nv, nv)),
+        J=np.zeros((k, nv)),
+        A=np.zeros((k, nv)),
+        b=np.zeros(nv),
+        G=np.zeros((k, k)),
+        factor=np.zeros((k, k)),
+        V=np.zeros((k, k)),
+        forces=np.zeros(k),
+        step=np.zeros(k),
+        residual=np.zeros(nv),
+    )
+
+
+@compiled(inline=False)
+def factor_in_place(M: Matrix, n: int) -> bool:
+    """Factors ``M = L L^T`` in place, with the diagonal of L inverted; returns False if M is not positive."""
+    for i in range(n):
+        for j in range(i + 1):
+            s = M[i, j]
+            for k in range(j):
+                s -= M[i, k] * M[j, k]
+            if i == j:
+                if not s > 0.0:
+                    return False
+                M[i, i] = 1.0 / math.sqrt(s)
+            else:
+                M[i, j] = s * M[j, j]
+    return True
+
+
+@compiled(inline=False)
+def solve_lower(L: Matrix, n: int, x: Vector) -> None:
+    """Computes ``x = L^-1 x`` in place, L from `factor_in_place`; leading zeros of x are skipped."""
+    first = 0
+    while first < n and x[first] == 0.0:
+        first += 1
+    for i in range(first, n):
+        s = x[i]
+        for k in range(first, i):
+            s -= L[i, k] * x[k]
+        x[i] = s * L[i, i]
+
+
+@compiled(inline=False)
+def solve_upper(L: Matrix, n: int, x: Vector) -> None:
+    """Computes ``x = L^-T x`` in place, L from `factor_in_place`."""
+    for i in range(n - 1, -1, -1):
+        s = x[i] * L[i, i]
+        x[i] = s
+        for k in range(i):
+            x[k] -= L[i, k] * s
+
+
+@compiled()
+def dot(x: Vector, y: Vector, m: int) -> float:
+    """Computes the dot product of the first m entries of two vectors."""
+    s = 0.0
+    for i in range(m):
+        s += x[i] * y[i]
+    return s
+
+
+@compiled(inline=False)
+def is_full_rank(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> bool:
+    """Returns whether all singular values of A are provably above the tolerance; computes ``w.G = A^T A``."""
+    max_row_sum = 0.0
+    for i in range(k):
+        for j in range(i + 1):
+            s = dot(w.A[i], w.A[j], m)
+            w.G[i, j] = s
+            w.G[j, i] = s
+    for i in range(k):
+        s = 0.0
+        for j in range(k):
+            s += abs(w.G[i, j])
+        max_row_sum = max(max_row_sum, s)  # no eigenvalue is larger
+    scale = max(tolerance, MIN_PROVABLE_TOLERANCE)
+    for i in range(k):
+        for j in range(i + 1):
+            w.factor[i, j] = w.G[i, j]
+        w.factor[i, i] -= scale * scale * max_row_sum
+    return k <= m and factor_in_place(w.factor, k)
+
+
+@compiled(inline=False)
+def solve_normal_equations(w: ForceFitWorkspace, k: int, m: int) -> bool:
+    """Solves ``G f = A^T b``, and once more for the residual of b; returns False if G is not positive definite."""
+    for i in range(k):
+        for j in range(i + 1):
+            w.factor[i, j] = w.G[i, j]
+        w.forces[i] = 0.0
+    if not factor_in_place(w.factor, k):
+        return False
+    for _ in range(2):
+        for i in range(k):
+            w.step[i] = dot(w.A[i], w.b, m)
+        solve_lower(w.factor, k, w.step)
+        solve_upper(w.factor, k, w.step)
+        for i in range(k):
+            w.forces[i] += w.step[i]
+            for j in range(m):
+                w.b[j] -= w.A[i, j] * w.step[i]
+    return True
+
+
+@compiled(inline=False)
+def solve_by_svd(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> int:
+    """Solves the fit with the singular values of A above the tolerance; returns their number."""
+    A, V = w.A, w.V
+    for i in range(k):
+        w.forces[i] = 0.0
+        for j in range(k):
+            V[i, j] = 1.0 if i == j else 0.0
+    for _ in range(MAX_JACOBI_SWEEPS):
+        rotated = False
+        for i in range(k):
+            for j in range(i):
+                x, y, z = dot(A[i], A[i], m), dot(A[j], A[j], m), dot(A[i], A[j], m)
+                if not abs(z) > ROUNDING_TOLERANCE * math.sqrt(x * y):
+                    continue
+                rotated = True
+                cotangent = (y - x) / (2.0 * z)
+                t = (1.0 if cotangent >= 0.0 else -1.0) / (abs(cotangent) + math.sqrt(1.0 + cotangent * cotangent))
+                c = 1.0 / math.sqrt(1.0 + t * t)
+                s = c * t
+                for r in range(m):
+                    a, b = A[i, r], A[j, r]
+                    A[i, r], A[j, r] = c * a - s * b, s * a + c * b
+                for r in range(k):
+                    a, b = V[i, r], V[j, r]
+                    V[i, r], V[j, r] = c * a - s * b, s * a + c * b
+        if not rotated:
+            break
+    largest, rank = 0.0, 0
+    for i in range(k):
+        largest = max(largest, dot(A[i], A[i], m))
+    threshold = max(tolerance, ROUNDING_TOLERANCE * float(max(k, m)))
+    for i in range(k):
+        squared_norm = dot(A[i], A[i], m)
+        if squared_norm > threshold * threshold * largest:
+            rank += 1
+            scale = dot(A[i], w.b, m) / squared_norm
+            for r in range(k):
+                w.forces[r] += scale * V[i, r]
+    return rank
+
+
+@entry("the contact forces")
+def solve_contact_forces(t: ContactSetArrays, w: ForceFitWorkspace, k: int, r: Vector) -> int:
+    """Computes the contact forces that minimize ``|J^T f - r|`` and writes them to ``w.forces``.
+
+    The residual is written to ``w.residual``.
+
+    Args:
+        t: contacts.
+        w: workspace with the Jacobian, and the inertia where it is the metric.
+        k: number of force components, the rows of the Jacobian.
+        r: (nv,) generalized force.
+
+    Returns:
+        The number of singular values above the tolerance.
+    """
+    n, m = len(r), len(t.actuated_rows)
+    for i in range(n):
+        w.residual[i] = r[i]
+    if not t.use_inertia_metric:
+        for j in range(m):
+            w.b[j] = r[t.actuated_rows[j]]
+            for i in range(k):
+                w.A[i, j] = w.J[i, t.actuated_rows[j]]
+    else:
+        m = n
+        factor_in_place(w.M, n)
+        for j in range(n):
+            w.b[j] = r[j]
+        solve_lower(w.M, n, w.b)
+        for i in range(k):
+            for j in range(n):
+                w.A[i, j] = w.J[i, j]
+            solve_lower(w.M, n, w.A[i])
+    rank = k
+    if not (is_full_rank(w, k, m, t.tolerance) and solve_normal_equations(w, k, m)):
+        rank = solve_by_svd(w, k, m, t.tolerance)
+    for i in range(k):
+        for j in range(n):
+            w.residual[j] -= w.J[i, j] * w.forces[i]
+    return rank
+
+
+@compiled(inline=False)
+def compute_contact_jacobian(
+    t: ContactSetArrays, w: ForceFitWorkspace, active: IntVector, columns: Matrix, joint_placements: Tensor
+) -> int:
+    """Computes the Jacobian of the active contacts, writes it to ``w.J`` and returns the number of its rows.
+
+    Args:
+        t: contacts.
+        w: workspace.
+        active: (contacts,) whether each contact is active.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
+    """
+    k, at, points = 0, local(3), t.points
+    for i in range(len(active)):
+        if active[i] == 0:
+            continue
+        compute_position(points, joint_placements, i, at)
+        for x in range(3):
+            at[x] += t.lever[i, x]
+        for x in range(t.size[i]):
+            for j in range(w.J.shape[1]):
+                w.J[k + x, j] = 0.0
+        for c in range(1, points.chain[i, 0] + 1):
+            j = points.chain[i, c]
+            column = columns[j]
+            w.J[k, j] = column[0] + column[4] * at[2] - column[5] * at[1]
+            w.J[k + 1, j] = column[1] + column[5] * at[0] - column[3] * at[2]
+            w.J[k + 2, j] = column[2] + column[3] * at[1] - column[4] * at[0]
+            for x in range(3, t.size[i]):
+                w.J[k + x, j] = column[x]
+        k += t.size[i]
+    return k
+
+
+@entry("the contact forces")
+def fit_contact_forces(
+    t: ContactSetArrays, w: ForceFitWorkspace, active: IntVector, columns: Matrix, joint_placements: Tensor, r: Vector
+) -> int:
+    """Computes the Jacobian of the active contacts and calls `solve_contact_forces`.
+
+    Args:
+        t: contacts.
+        w: workspace with the inertia where it is the metric.
+        active: (contacts,) whether each contact is active.
+        columns: columns of the world Jacobian, see `State.kinematic_arrays`.
+        joint_placements: placements of the joints, see `State.kinematic_arrays`.
+        r: (nv,) generalized force.
+    """
+    k = compute_contact_jacobian(t, w, active, columns, joint_placements)
+    return int(solve_contact_forces(t, w, k, r))
+
 
 Rows = Literal["all", "joints"]
 

@@ -16,7 +16,7 @@ from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from .contact_force_fit import BodyPoints, compute_body_velocity, compute_position, make_body_points
+from .contact_forces import BodyPoints, compute_body_velocity, compute_position, make_body_points
 from .foot_forces import FootForces, FootLoads
 from .sensor_noise import SensorNoise
 

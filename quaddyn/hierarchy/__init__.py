@@ -3,8 +3,8 @@
 from ..deprecation import renamed_names
 from .level import Level
 from .null_space import LinearTask, NullSpaceSolution, solve_equal_priority, solve_prioritized, solve_single_task
-from .problem import LevelBuffers
 from .solver import HierarchySolution, HierarchySolver, LevelSolution, SolverPool, solve
+from .workspace import LevelBuffers
 
 __all__ = [
     "HierarchySolution",

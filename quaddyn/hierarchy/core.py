@@ -68,24 +68,22 @@ from .level_solver import (
     skip_if_determined,
     solve_remaining_levels,
 )
-from .problem import (
+from .working_set_changes import verify_working_set
+from .workspace import (
+    FEASIBILITY_TOLERANCE,
+    Hierarchy,
     HierarchyProblem,
+    HierarchyWorkspace,
     LevelBuffers,
+    LimitRole,
     SolutionBuffers,
     SolutionSummary,
     SolverPath,
     SolverSettings,
     is_finite,
     is_verified,
-    max_level_0_violation,
-)
-from .working_set_changes import verify_working_set
-from .workspace import (
-    FEASIBILITY_TOLERANCE,
-    Hierarchy,
-    HierarchyWorkspace,
-    LimitRole,
     make_subproblem,
+    max_level_0_violation,
     restore_solution,
     save_solution,
 )

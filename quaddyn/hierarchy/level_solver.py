@@ -15,7 +15,6 @@ from ..compiler import ByteMatrix, ByteVector, Vector, compiled
 from ..compiler.lanes import copy_columns, gemv_add, gemv_transposed
 from ..compiler.linalg import EPS, apply_reflectors, factor_rows, norm, row_multipliers
 from .equalities import compute_residual, load_level, move_along_basis, project_rows, reset_basis
-from .problem import KKT_TOLERANCE, SolverPath, max_level_0_violation
 from .working_set_changes import (
     MULTIPLIER_SIGN_TOLERANCE,
     active_bound,
@@ -26,13 +25,16 @@ from .working_set_changes import (
 from .workspace import (
     FEASIBILITY_TOLERANCE,
     KKT_SCALE_FLOOR,
+    KKT_TOLERANCE,
     VIOLATION_TOLERANCE,
     Hierarchy,
     HierarchyWorkspace,
     LimitRole,
+    SolverPath,
     Subproblem,
     make_subproblem,
     make_unit_row_subproblem,
+    max_level_0_violation,
 )
 
 #: A limit is fixed for all levels below if its multiplier exceeds this fraction of the gradient's scale.

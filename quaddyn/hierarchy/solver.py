@@ -19,8 +19,15 @@ from ..errors import ArgumentError
 from .core import solve_weighted_levels
 from .level import Array, Level, check_levels, check_options
 from .null_space import RANK_TOLERANCE
-from .problem import HierarchyProblem, LevelBuffers, SolutionBuffers, SolverSettings, make_solution_buffers
-from .workspace import VIOLATION_TOLERANCE, make_workspace
+from .workspace import (
+    VIOLATION_TOLERANCE,
+    HierarchyProblem,
+    LevelBuffers,
+    SolutionBuffers,
+    SolverSettings,
+    make_solution_buffers,
+    make_workspace,
+)
 
 #: Entry of `LevelSolution.active` where both bounds, which are equal, are active.
 BOTH_BOUNDS = 2

@@ -7,10 +7,9 @@ identifies them well, `identify` the parameters from `Samples` of that motion, a
 from ..deprecation import renamed_names
 from .accumulator import Accumulator
 from .actuator_fit import ActuatorFit, fit_actuators
-from .base_parameters import BaseParameters, RankCertificate, base_parameters
+from .base_parameters import BaseParameters, Grouping, RankCertificate, base_parameters, group_by_rule
 from .excitation import FourierTrajectory, exciting_trajectory
 from .fit import fit_accumulated, identify
-from .grouping import Grouping, group_by_rule
 from .identification_result import Identification, Validation
 from .log_samples import accelerations, low_pass, samples_from_columns
 from .misfit import likely_causes

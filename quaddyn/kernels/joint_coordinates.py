@@ -5,7 +5,7 @@ and the transposes.  G is constant under mimics (`quaddyn.robot.coupling`); plan
 
 Planar kinematic loops in closed form over expressions: angles, rates and accelerations of the dependent pivots.
 
-The corners of the triangle (see `quaddyn.robot.planar_loops`) are U0 = 0, U1 and U2, its sides S0, S1, S2 where their
+The corners of the triangle (see `quaddyn.robot.loops`) are U0 = 0, U1 and U2, its sides S0, S1, S2 where their
 first bar is as at home.  The law of cosines gives U2: with ``g = (|S2|^2 - |S1|^2 - |S0|^2) / 2`` and
 ``h = +-sqrt(|S0|^2 |S1|^2 - g^2)``, twice the area, ``U2 - U1 = U1 (g + i h) / |S0|^2``.
 
@@ -25,8 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..robot.coupling import MimicCoupling
-from ..robot.loops import LoopCoupling
-from ..robot.planar_loops import PlanarLoop
+from ..robot.loops import LoopCoupling, PlanarLoop
 from ..robot.robot import Robot
 from .graph import Expr, Graph, Vector, total
 from .mechanism import COORDINATE_COUNTS, Mechanism, MechanismBody

@@ -18,12 +18,11 @@ from ..robot.arguments import spatial_vector
 from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from . import native_kernel
-from .call_arguments import BROADCAST_ARGUMENTS, arguments_by_name
-from .kernel_cache import KernelSignature, load_or_compile
+from . import kernel_cache
+from .cuda_kernels import BROADCAST_ARGUMENTS, arguments_by_name
+from .kernel_cache import KernelSignature, NativeKernel, load_or_compile
 from .llvm_module import batch_module
 from .llvm_writer import MAX_ANGLE, NORMALIZABLE_TOLERANCE, UNIT_NORM_TOLERANCE
-from .native_kernel import NativeKernel
 from .operations import OPERATIONS, KernelOptions, kernel_mechanism, trace_operation
 from .parameters import parameter_names, standard_to_base_map
 from .program import OperationCounts
@@ -260,15 +259,15 @@ class Kernel(Operation):
     def _run(self, arrays: list[Floats], results: list[Floats], n: int, single: bool, threads: int) -> None:
         every = [*arrays, *results]
         if single:
-            bad = self.code.one(*native_kernel.data_addresses(every))
+            bad = self.code.one(*kernel_cache.data_addresses(every))
         elif (threads := min(threads, n // MIN_ROWS_PER_THREAD)) < 2:
-            bad = self.code.batch(n, *native_kernel.data_addresses(every))
+            bad = self.code.batch(n, *kernel_cache.data_addresses(every))
         else:
             bounds = [n * k // threads for k in range(threads + 1)]
             parts = [[x[a:b] for x in every] for a, b in itertools.pairwise(bounds)]
             with ThreadPoolExecutor(threads) as pool:
                 bad = any(
-                    pool.map(lambda part: self.code.batch(len(part[0]), *native_kernel.data_addresses(part)), parts)
+                    pool.map(lambda part: self.code.batch(len(part[0]), *kernel_cache.data_addresses(part)), parts)
                 )
         if bad:
             self._raise_if_invalid(arrays, results)
@@ -390,7 +389,7 @@ class Kernels:
         kernel = build_kernel(self.robot, name, self.options, self.dtype, frame)
         if self.options.runtime:
             kernel.defaults["parameters"] = self.parameters
-        return native_kernel.make_fast_entry(kernel.code, kernel, name, self.dtype), kernel.signature.operations
+        return kernel_cache.make_fast_entry(kernel.code, kernel, name, self.dtype), kernel.signature.operations
 
     def __getattr__(self, name: str) -> Any:
         """Raises for an operation that was not compiled."""

@@ -15,7 +15,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_sequence
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from . import native_kernel
+from . import kernel_cache
 from .c_source import CSource, c_source
 from .graph import Graph, Vector
 from .joint_coordinates import JointCoordinateMap, moving_entries
@@ -182,7 +182,7 @@ class TickTerms:
         )
         self.operations = interface.operations
         slow = _ValidatingFallback(Kernel("tick_terms", robot, interface, code, np.dtype(np.float64)))
-        self.compute = native_kernel.make_fast_entry(code, slow, "tick_terms", np.dtype(np.float64))
+        self.compute = kernel_cache.make_fast_entry(code, slow, "tick_terms", np.dtype(np.float64))
         self.address: int = ctypes.cast(code.one, ctypes.c_void_p).value or 0
 
     def __call__(self, q: Array, v: Array, out: Array) -> Array:

@@ -1,12 +1,11 @@
 """Kinematics: closed-form legs, numeric inverse kinematics, velocity tasks, and distances between links."""
 
 from ..deprecation import renamed_names
-from .capsule_model import Capsule, CapsuleModel
+from .capsule_model import Capsule, CapsuleModel, Obstacle
 from .collision_model import CollisionModel, Separation
 from .inverse import InverseSolution, frame_task, inverse_kinematics, joint_task
 from .leg_kinematics import LegKinematics, LegSolution
 from .leg_survey import IkBranch, LegSurvey, reachable_curve, survey_leg
-from .obstacles import Obstacle
 
 __all__ = [
     "Capsule",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..robot.chain import Chain
+from ..robot.bodies import Chain
 from ..urdf.tree import Array
 
 #: Axes count as parallel up to this sine of their angle, as in files with angles of four digits; `LegKinematics`

@@ -16,7 +16,7 @@ import numpy as np
 from ..compiler import IntVector, Matrix, Record, Tensor, Vec3, Vector, compiled, entry, norm, vec3
 from ..contact import ContactSet
 from ..dynamics.joint_placements import WorldJacobian, compute_world_jacobian
-from ..estimation.contact_force_fit import (
+from ..estimation.contact_forces import (
     ContactSetArrays,
     ForceFitWorkspace,
     compute_contact_jacobian,

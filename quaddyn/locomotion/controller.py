@@ -19,7 +19,6 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
-from .arguments import validate_feet
 from .command import LocomotionCommand
 from .embedded.walker_batch import LocomotionBatch
 from .fall_recovery import FallRecovery
@@ -32,7 +31,7 @@ from .jump_plan import JumpPlan
 from .modes import LocomotionMode
 from .motion import reset_tick_period
 from .path_reference import PathReference, as_velocity_command
-from .quadruped import Quadruped
+from .quadruped import Quadruped, validate_feet
 from .righting import RightingPlan
 from .walker import TickStage
 from .walking import TickCode

@@ -11,7 +11,6 @@ import numpy as np
 from ..dynamics import State
 from ..errors import ArgumentError
 from ..urdf.tree import Array
-from .arguments import validate_jump
 from .command import JUMPS, NO_GROUND, LocomotionCommand
 from .contact_estimation import MAX_STANCE_FOOT_SPEED
 from .ground_phase import GroundPhaseController, carrying_feet
@@ -20,7 +19,7 @@ from .jump_planner import LocalTerrain
 from .landing import begin_landing, prepare_landing, write_landing_references
 from .modes import LocomotionMode
 from .morphology import FEET
-from .quadruped import Quadruped
+from .quadruped import Quadruped, validate_jump
 from .walking import TickCode
 
 #: Maximum slope of the ground for a jump, and duration of the crouch before it [sqrt(l/g)].

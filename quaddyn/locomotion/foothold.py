@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from ..deprecation import renamed_attributes
 from ..urdf.tree import Array, frozen
-from .foothold_map import ACCEPTABLE_COST
+from .foothold_map import ACCEPTABLE_COST, PATCH_RADIUS, SEARCH_RADIUS, SLOPE_SCALE, TerrainWindow
 from .leg_margins import LegMargins, StanceInterval
 from .morphology import FEET
-from .terrain_window import PATCH_RADIUS, SEARCH_RADIUS, SLOPE_SCALE, TerrainWindow
 
 #: Cost terms of a foothold: slope of the ground, its largest deviation from a plane (as at edges), and the distance
 #: from the nominal foothold.

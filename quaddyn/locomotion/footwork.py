@@ -14,7 +14,7 @@ from ..urdf.tree import Array
 from ..wbc.tasks.motion_parameters import motion_parameters, set_has_reference
 from ..wbc.tasks.single_frame_task import FootTask
 from .foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE, Foothold, FootholdSelection
-from .foothold_map import FootholdMap
+from .foothold_map import FootholdMap, TerrainWindow
 from .gait import (
     GaitScheduler,
     GaitState,
@@ -54,7 +54,6 @@ from .swing import (
     set_target,
     swing_shapes,
 )
-from .terrain_window import TerrainWindow
 
 
 @compiled()

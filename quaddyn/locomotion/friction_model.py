@@ -14,7 +14,7 @@ import numpy as np
 
 from ..compiler import IntVector, Matrix, Record, Tensor, Vector, compiled, entry, norm, vec3
 from ..estimation import SensorNoise
-from ..estimation.contact_force_fit import BodyPoints, make_body_points
+from ..estimation.contact_forces import BodyPoints, make_body_points
 from ..estimation.foot_forces import FootLoads, allocate_foot_loads
 from ..estimation.slip_detector import (
     SlipMemory,

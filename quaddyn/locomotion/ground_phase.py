@@ -15,7 +15,7 @@ from ..wbc.tick_solver import TickSolver
 from . import walker, walking
 from .com_preview import update_com_reference
 from .command import LocomotionCommand, WalkDetails, make_mask
-from .foothold_map import FootholdMap
+from .foothold_map import FootholdMap, fit_planes
 from .footwork import Footwork, allocate_balance, compute_nominal_clearance, set_foot_references
 from .friction_model import set_normals
 from .gait import GAITS, advance_phase, compute_force_profile
@@ -23,8 +23,7 @@ from .ground_plane import advance_on_map, plane_height
 from .jump_plan import JumpPlan
 from .landing import make_landing_state
 from .leg_folding import LegFolding
-from .leg_margins import LegMargins
-from .leg_reach import compute_required_lowering, measure_leg_lengths
+from .leg_margins import LegMargins, compute_required_lowering, measure_leg_lengths
 from .modes import LocomotionMode
 from .morphology import FEET
 from .motion import CentroidalState, allocate_motion, find_motion_terms
@@ -34,7 +33,6 @@ from .slope_limiter import SlopeEvaluation
 from .state_fields import RecordSnapshot
 from .steering import allocate_steering_state
 from .step_lookahead import StepLookahead, find_edges
-from .terrain_window import fit_planes
 from .trunk_controller import KNOWN_SLOPE_LOWERING, write_task_references
 from .velocity_limits import LimitReason, clamp_command
 from .walker import Walker

@@ -21,11 +21,10 @@ from ..urdf.tree import TIE_TOLERANCE, Array, first_largest
 from ..wbc import JointBounds
 from .friction_model import PYRAMID_FACE_RATIO
 from .jump_plan import JumpPlan, compute_horizontal_fraction, place_footprint
-from .leg_workspace import LegPoseSolver
 from .morphology import FEET, Morphology
 from .slope_limiter import N_BASE_CORRECTIONS, OUTSIDE_SUPPORT, REACH_OF, TORQUE_OF
 from .torque_limiter import TorqueLimiter
-from .velocity_limits import GROUND_FRICTION, NO_LATERAL_MOTION
+from .velocity_limits import GROUND_FRICTION, NO_LATERAL_MOTION, LegPoseSolver
 
 #: Height of the center of mass in the crouch, as a fraction of that at home; higher if the legs do not fold that far.
 CROUCH_HEIGHT_FRACTION = 0.55

@@ -14,7 +14,7 @@ contact and regains it.
 import math
 
 from ..compiler import IntVector, Matrix, Record, Tensor, Vec3, Vector, compiled, entry, local, vec3
-from ..estimation.contact_force_fit import compute_contact_jacobian
+from ..estimation.contact_forces import compute_contact_jacobian
 from ..estimation.momentum_observer import compute_momentum_and_drive, reset_residual
 from ..estimation.touchdown_detector import raise_thresholds, reset_triggers, update_trigger
 from ..wbc.tasks.motion_parameters import motion_parameters

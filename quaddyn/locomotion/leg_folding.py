@@ -13,9 +13,9 @@ from ..errors import QuaddynError
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .leg_workspace import LegPoseSolver
 from .morphology import FEET, Morphology
 from .torque_limiter import LimitedMotors, TorqueLimiter, clamp_torque
+from .velocity_limits import LegPoseSolver
 
 #: Distances of the feet from the trunk in the folded pose, as fractions of those at home; the first feasible one is
 #: used.

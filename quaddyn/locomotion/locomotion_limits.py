@@ -13,12 +13,11 @@ from ..urdf.tree import Array
 from ..wbc import JointBounds
 from .gait import Gait
 from .jump_planner import JumpDynamics, JumpPlanner
-from .leg_workspace import LegPoseSolver, LegWorkspace
 from .morphology import Morphology
 from .slope_limiter import SlopeLimiter, SlopeStatics
 from .torque_limiter import TorqueLimiter
 from .trunk_controller import KNOWN_SLOPE_LOWERING
-from .velocity_limits import VelocityLimits
+from .velocity_limits import LegPoseSolver, LegWorkspace, VelocityLimits
 
 
 class LocomotionLimits:

@@ -28,7 +28,6 @@ from .friction_model import (
 )
 from .gait import GAITS, N_CYCLE_SAMPLES, Gait, GaitParameters
 from .ground_plane import MAX_SLOPE, GroundPlane
-from .leg_workspace import LegPoseSolver
 from .modes import MAX_STANDING_FRACTION, is_dcm_near_edge
 from .morphology import FEET, BodyParameters, Morphology
 from .trunk_controller import BLIND_SLOPE_LOWERINGS, KNOWN_SLOPE_LOWERING, compute_slope_lowering
@@ -36,6 +35,7 @@ from .velocity_limits import (
     GROUND_FRICTION,
     GaitLimits,
     LegLimits,
+    LegPoseSolver,
     LimitReason,
     clamp_velocity_by_friction,
     is_zero_velocity,

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import Matrix, Vector, compiled, entry, local
-from ..robot.chain import Chain
+from ..robot.bodies import Chain
 from ..robot.legs import make_limbs
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
+from .foothold_map import SLOPE_SCALE, TerrainWindow
 from .gait import Gait
 from .morphology import FEET, Morphology
 from .swing import EVEN_TERRAIN_TOLERANCE
-from .terrain_window import SLOPE_SCALE, TerrainWindow
 from .trunk_controller import KNOWN_SLOPE_LOWERING
 from .velocity_limits import VelocityLimits
 

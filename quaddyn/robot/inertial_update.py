@@ -22,8 +22,8 @@ from . import validation
 from .arguments import check_number, check_vector
 from .bodies import combine_inertials, merge_fixed_links
 from .model import add_feet, build_pinocchio_model, independent_joint_losses
-from .plausibility import find_payload_unit_errors
 from .robot import Robot
+from .validation import find_payload_unit_errors
 
 #: Friction and rotor inertia of a joint, in the order of parameters.
 LOSSES = ("damping", "friction", "armature")

@@ -9,8 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, KinematicLoop, Pose
-from .bodies import CompositeBody
-from .chain import Chain
+from .bodies import Chain, CompositeBody
 from .foot_geometry import FootSphere, find_foot_sphere, is_balanced
 from .root import WORLD
 

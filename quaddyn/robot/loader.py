@@ -36,11 +36,11 @@ from .legs import find_guessed_feet, find_weak_legs, make_foot, select_limbs
 from .limbs import find_limbs, trunk_index
 from .model import add_feet, build_pinocchio_model, independent_joint_losses
 from .overrides import apply_overrides, select_actuated_joints
-from .plausibility import find_angles_in_degrees, find_unit_errors
 from .report import Finding, ValidationReport
 from .robot import Foot, Robot
 from .root import ROOT_SIZES, ROOTS, attach_root, choose_root, reject_root_names
 from .source import base_rotation_matrix, read_source, rotate_document
+from .validation import find_angles_in_degrees, find_unit_errors
 
 REPAIRS = ("inertia",)
 
@@ -171,7 +171,7 @@ def load(
     model = build_pinocchio_model(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
     if isinstance(source, pin.Model):
-        from .pinocchio_source import check_joint_order
+        from .source import check_joint_order
 
         check_joint_order(source, model, tree.file)
     checks = {} if bare else validation.validate_model(model, tree.file)

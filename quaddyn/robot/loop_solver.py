@@ -13,15 +13,357 @@ All vectors are in the axes of the body at which the branches of the loop begin,
 loop as a whole.  Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, sections 3.2 and 8.2 to 8.4; the line
 from home to y is followed as in Allgower and Georg, *Numerical Continuation Methods*, 1990, chapter 2: along the
 tangent, then by Newton's method, in steps that are halved where it does not contract.
+
+Geometry of kinematic loops in compiled code: placements of joints and cut frames, K and e, and ``dK/dt dx/dt``.
+
+All quantities are in the axes of the body from which a group of loops starts; see `quaddyn.robot.loop_solver`.
+
+Kinematic loops as arrays for compiled code, and the workspace to close them.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from ..compiler import Matrix, Vector, compiled, entry
-from .loop_arrays import Closures, ClosureWorkspace
-from .loop_geometry import constraint_drift, count_dependents, count_rows, linearize, place_joints
+import numpy as np
+
+from ..compiler import IntMatrix, IntVector, Matrix, Vector, compiled, entry, local
+
+
+class Closures(NamedTuple):
+    """All loops of a robot as arrays, for compiled code; loops that share joints form a group.
+
+    With n joints in m loops.  ``K = de/dx`` is the constraint Jacobian of a group; K_y and K_z are its columns of the
+    independent and of the dependent joints, see `loop_solver`.
+
+    Attributes:
+        joints, loops: (groups + 1,) index of the first joint and of the first loop of each group.
+        size: (groups,) characteristic length of a group [m], by which lengths are divided.
+        q, v: (n,) indices in q_all and v_all of each joint, parents before children.
+        own: (n,) index in v of an independent joint, -1 for a dependent joint.
+        column: (n,) column of the joint in K_z if it is dependent, in K_y if it is independent.
+        parent: (n,) the previous joint, -1 for the body from which the group starts.
+        slides: (n,) 1 for a prismatic, 0 for a revolute joint.
+        placements: (n, 12) placement in the previous joint: rotation column by column, then translation [m].
+        axes: (n, 3) unit axis in the joint frame.
+        home: (n,) coordinates at home, the start of the straight line along which a configuration is reached.
+        sides: (m, 2) the joints that carry frames A and B of each loop, -1 as in `parent`.
+        frames: (2 m, 12) frames A and B of each loop in the frames of these joints; for a gear, the row of A begins
+            with multiplier and offset of ``x_B = multiplier x_A + offset``.
+        rows: (m,) number of constraints of each loop: 3 for a point, 5 for a revolute joint about z of both frames, 6
+            for a weld, 1 for a gear.
+        q_index, v_index: (nq,), (nv,) indices of the entries of q and v in q_all and v_all.
+    """
+
+    joints: IntVector
+    loops: IntVector
+    size: Vector
+    q: IntVector
+    v: IntVector
+    own: IntVector
+    column: IntVector
+    parent: IntVector
+    slides: IntVector
+    placements: Matrix
+    axes: Matrix
+    home: Vector
+    sides: IntMatrix
+    frames: Matrix
+    rows: IntVector
+    q_index: IntVector
+    v_index: IntVector
+
+
+class ClosureWorkspace(NamedTuple):
+    """Workspace to close loops.
+
+    Attributes:
+        x, before, rate: (n,) coordinates, those at the last step, and their rates along the line.
+        at: (n,) coordinates at which the joints are placed.
+        poses: (n, 12) placements of the joints.
+        motions: (n, 12) velocity, acceleration, angular velocity and angular acceleration of the joints' bodies.
+        ends: (2, 12) frames A and B.
+        K: (m, n) constraint Jacobian of one group, columns by joint.
+        e: (m,) residuals.
+        Kz, last: (m, n) columns of the dependent joints, and those at the last step.
+        Q: (m, n) Householder vectors and triangle of K_z.
+        pivots: (n,) diagonal of the triangle.
+        right: (m,) right-hand sides.
+        correction: (n,) corrections of the dependent joints.
+    """
+
+    x: Vector
+    before: Vector
+    rate: Vector
+    at: Vector
+    poses: Matrix
+    motions: Matrix
+    ends: Matrix
+    K: Matrix
+    e: Vector
+    Kz: Matrix
+    last: Matrix
+    Q: Matrix
+    pivots: Vector
+    right: Vector
+    correction: Vector
+
+
+def make_closure_workspace(closures: Closures) -> ClosureWorkspace:
+    """Returns a workspace for these loops."""
+    n, m = len(closures.q), int(closures.rows.sum())
+    zeros = np.zeros
+    return ClosureWorkspace(
+        zeros(n), zeros(n), zeros(n), zeros(n), zeros((n, 12)), zeros((n, 12)), zeros((2, 12)), zeros((m, n)), zeros(m),
+        zeros((m, n)), zeros((m, n)), zeros((m, n)), zeros(n), zeros(m), zeros(n),
+    )  # fmt: skip
+
+
+def empty_closures() -> Closures:
+    """Returns the arrays of a robot without loops."""
+    none, start, rows = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((0, 12))
+    nothing = np.zeros(0)
+    return Closures(
+        start, start, nothing, none, none, none, none, none, none, rows, np.zeros((0, 3)), nothing,
+        np.zeros((0, 2), dtype=np.int64), rows, none, none, none,
+    )  # fmt: skip
+
+
+# -- sizes -----------------------------------------------------------------------------------------------------------
+@compiled()
+def count_rows(closures: Closures, g: int) -> int:
+    """Returns the number of constraints of a group."""
+    total = 0
+    for m in range(closures.loops[g], closures.loops[g + 1]):
+        total += closures.rows[m]
+    return total
+
+
+@compiled()
+def count_dependents(closures: Closures, g: int) -> int:
+    """Returns the number of dependent joints of a group."""
+    total = 0
+    for i in range(closures.joints[g], closures.joints[g + 1]):
+        if closures.own[i] < 0:
+            total += 1
+    return total
+
+
+# -- kinematics ------------------------------------------------------------------------------------------------------
+@compiled(inline=False)
+def place_joints(closures: Closures, work: ClosureWorkspace, g: int, x: Vector) -> None:
+    """Computes the placements of a group's joints at x."""
+    pose, moved = local(12), local(12)
+    for i in range(closures.joints[g], closures.joints[g + 1]):
+        if closures.parent[i] < 0:
+            for a in range(12):
+                pose[a] = closures.placements[i, a]
+        else:
+            compose(work.poses[closures.parent[i]], closures.placements[i], pose)
+        work.at[i] = x[i]
+        _joint_placement(closures.slides[i], closures.axes[i], x[i], moved)
+        compose(pose, moved, work.poses[i])
+
+
+@compiled()
+def _joint_placement(slides: int, axis: Vector, x: float, out: Vector) -> None:
+    """Computes the placement of a joint's body in its joint frame: a rotation or a translation."""
+    for a in range(3):
+        out[9 + a] = axis[a] * x if slides == 1 else 0.0
+    if slides == 1:
+        rotation_about(axis, 1.0, 0.0, out)
+    else:
+        rotation_about(axis, math.cos(x), math.sin(x), out)
+
+
+@compiled()
+def rotation_about(axis: Vector, c: float, s: float, out: Vector) -> None:
+    """Writes the rotation about a unit axis by an angle with this cosine and sine (Rodrigues), column by column."""
+    x, y, z, t = axis[0], axis[1], axis[2], 1.0 - c
+    out[0], out[1], out[2] = c + t * x * x, t * x * y + s * z, t * x * z - s * y
+    out[3], out[4], out[5] = t * x * y - s * z, c + t * y * y, t * y * z + s * x
+    out[6], out[7], out[8] = t * x * z + s * y, t * y * z - s * x, c + t * z * z
+
+
+@compiled()
+def compose(a: Vector, b: Vector, out: Vector) -> None:
+    """Writes the product ``out = a b`` of placements; `out` is another array."""
+    for k in range(4):
+        x, y, z = b[3 * k], b[3 * k + 1], b[3 * k + 2]
+        for r in range(3):
+            out[3 * k + r] = a[r] * x + a[3 + r] * y + a[6 + r] * z
+    for r in range(3):
+        out[9 + r] += a[9 + r]
+
+
+# -- constraints -----------------------------------------------------------------------------------------------------
+@compiled()
+def _place_ends(closures: Closures, work: ClosureWorkspace, loop: int) -> None:
+    """Computes the frames A and B of a loop."""
+    for side in range(2):
+        joint = closures.sides[loop, side]
+        if joint < 0:
+            for a in range(12):
+                work.ends[side, a] = closures.frames[2 * loop + side, a]
+        else:
+            compose(work.poses[joint], closures.frames[2 * loop + side], work.ends[side])
+
+
+@compiled()
+def _perpendicular_pair(row: int, ends: Matrix, u: Vector, w: Vector) -> None:
+    """Writes the directions u of A and w of B that row 3, 4 or 5 keeps perpendicular: x and z, y and z, y and x."""
+    of_a, of_b = (0 if row == 3 else 3), (0 if row == 5 else 6)
+    for a in range(3):
+        u[a], w[a] = ends[0, of_a + a], ends[1, of_b + a]
+
+
+@compiled()
+def _cross(a: Vector, b: Vector, out: Vector) -> None:
+    """Writes the cross product ``a x b``."""
+    out[0], out[1], out[2] = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@compiled()
+def _joint_axis(closures: Closures, work: ClosureWorkspace, i: int, out: Vector) -> None:
+    """Writes the axis of a joint."""
+    pose, axis = work.poses[i], closures.axes[i]
+    for a in range(3):
+        out[a] = pose[a] * axis[0] + pose[3 + a] * axis[1] + pose[6 + a] * axis[2]
+
+
+@compiled()
+def _linearize_gear(closures: Closures, work: ClosureWorkspace, loop: int, row: int, scale: float) -> None:
+    """Writes K and e of a mimic joint: ``x_B - (multiplier x_A + offset)``."""
+    a, b, z = closures.sides[loop, 0], closures.sides[loop, 1], closures.frames[2 * loop]
+    row_scale = scale if closures.slides[b] == 1 else 1.0
+    work.K[row, b], work.K[row, a] = row_scale, -row_scale * z[0]
+    work.e[row] = row_scale * (work.at[b] - (z[0] * work.at[a] + z[1]))
+
+
+@compiled(inline=False)
+def linearize(closures: Closures, work: ClosureWorkspace, g: int) -> int:
+    """Writes K and e of a group at its placed joints (lengths by loop size); returns the number of rows."""
+    begin, end, scale, top = closures.joints[g], closures.joints[g + 1], 1.0 / closures.size[g], 0
+    u, w, normal, axis, arm, turned = local(3), local(3), local(3), local(3), local(3), local(3)
+    for m in range(closures.loops[g], closures.loops[g + 1]):
+        for r in range(top, top + closures.rows[m]):
+            for c in range(begin, end):
+                work.K[r, c] = 0.0
+        if closures.rows[m] == 1:
+            _linearize_gear(closures, work, m, top, scale)
+            top += 1
+            continue
+        _place_ends(closures, work, m)
+        for a in range(3):
+            work.e[top + a] = scale * (work.ends[1, 9 + a] - work.ends[0, 9 + a])
+        for side in range(2):
+            sign, i = (1.0 if side == 1 else -1.0), closures.sides[m, side]
+            while i >= 0:
+                _joint_axis(closures, work, i, axis)
+                for a in range(3):
+                    arm[a] = work.ends[side, 9 + a] - work.poses[i, 9 + a]
+                _cross(axis, arm, turned)
+                for a in range(3):
+                    work.K[top + a, i] += sign * scale * (axis[a] if closures.slides[i] == 1 else turned[a])
+                i = closures.parent[i]
+        for row in range(3, closures.rows[m]):
+            _perpendicular_pair(row, work.ends, u, w)
+            _cross(w, u, normal)
+            work.e[top + row] = u[0] * w[0] + u[1] * w[1] + u[2] * w[2]
+            for side in range(2):
+                sign, i = (1.0 if side == 1 else -1.0), closures.sides[m, side]
+                while i >= 0:
+                    if closures.slides[i] == 0:
+                        _joint_axis(closures, work, i, axis)
+                        work.K[top + row, i] += sign * (axis[0] * normal[0] + axis[1] * normal[1] + axis[2] * normal[2])
+                    i = closures.parent[i]
+        top += closures.rows[m]
+    return top
+
+
+# -- motion ----------------------------------------------------------------------------------------------------------
+@compiled()
+def _point_motion(motion: Vector, arm: Vector, out: Vector) -> None:
+    """Writes velocity and acceleration of a point of a body that is `arm` away from the point of known motion."""
+    v, w, alpha, swept, turned = local(3), local(3), local(3), local(3), local(3)
+    for a in range(3):
+        w[a], alpha[a] = motion[6 + a], motion[9 + a]
+    _cross(w, arm, v)
+    _cross(w, v, swept)
+    _cross(alpha, arm, turned)
+    for a in range(3):
+        out[a] = motion[a] + v[a]
+        out[3 + a] = motion[3 + a] + turned[a] + swept[a]
+
+
+@compiled(inline=False)
+def _joint_motions(closures: Closures, work: ClosureWorkspace, g: int) -> None:
+    """Computes the motions of a group's joints at the velocities `rate` and zero joint accelerations."""
+    axis, arm, turned, still = local(3), local(3), local(3), local(12)
+    still[:12] = 0.0
+    for i in range(closures.joints[g], closures.joints[g + 1]):
+        p, out = closures.parent[i], work.motions[i]
+        before = still
+        if p >= 0:
+            before = work.motions[p]
+        for a in range(3):
+            arm[a] = work.poses[i, 9 + a] - (work.poses[p, 9 + a] if p >= 0 else 0.0)
+        _point_motion(before, arm, out)
+        _joint_axis(closures, work, i, axis)
+        for a in range(3):
+            axis[a] *= work.rate[i]
+            arm[a] = before[6 + a]
+        _cross(arm, axis, turned)
+        for a in range(3):
+            out[6 + a], out[9 + a] = before[6 + a], before[9 + a]
+            if closures.slides[i] == 1:
+                out[a] += axis[a]
+                out[3 + a] += 2.0 * turned[a]
+            else:
+                out[6 + a] += axis[a]
+                out[9 + a] += turned[a]
+
+
+@compiled(inline=False)
+def constraint_drift(closures: Closures, work: ClosureWorkspace, g: int) -> None:
+    """Writes ``dK/dt dx/dt`` of a group at the velocities `rate` to `right`."""
+    scale, top = 1.0 / closures.size[g], 0
+    u, w, arm = local(3), local(3), local(3)
+    ends, of_u, of_w, first, second = local(2, 12), local(3), local(3), local(3), local(3)
+    _joint_motions(closures, work, g)
+    for m in range(closures.loops[g], closures.loops[g + 1]):
+        if closures.rows[m] == 1:
+            work.right[top] = 0.0
+            top += 1
+            continue
+        _place_ends(closures, work, m)
+        for side in range(2):
+            i = closures.sides[m, side]
+            for a in range(12):
+                ends[side, a] = 0.0
+            if i >= 0:
+                for a in range(3):
+                    arm[a] = work.ends[side, 9 + a] - work.poses[i, 9 + a]
+                    ends[side, 6 + a], ends[side, 9 + a] = work.motions[i, 6 + a], work.motions[i, 9 + a]
+                _point_motion(work.motions[i], arm, ends[side])
+        for a in range(3):
+            work.right[top + a] = scale * (ends[1, 3 + a] - ends[0, 3 + a])
+        for row in range(3, closures.rows[m]):
+            _perpendicular_pair(row, work.ends, u, w)
+            _cross(ends[0, 6:9], u, of_u)
+            _cross(ends[1, 6:9], w, of_w)
+            total = 0.0
+            _cross(w, u, first)
+            for a in range(3):
+                total += (ends[1, 9 + a] - ends[0, 9 + a]) * first[a]
+            _cross(of_w, u, first)
+            _cross(w, of_u, second)
+            for a in range(3):
+                total += (ends[1, 6 + a] - ends[0, 6 + a]) * (first[a] + second[a])
+            work.right[top + row] = total
+        top += closures.rows[m]
+
 
 #: Largest motion of a joint in a step of the continuation [rad; for prismatic joints divided by the size of the loop].
 MAX_STEP = 0.2

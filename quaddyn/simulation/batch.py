@@ -19,7 +19,7 @@ from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .lane_worker import LaneBlock, LaneWorker, SteppedPlant
 from .lanes import INITIAL_CONTACTS, LaneCommands, LaneParameters, make_ball_inertia, reset_lanes
-from .step_memory import ContactStatus
+from .plant_data import ContactStatus
 
 #: Names of the statuses by their number.
 STATUS_NAMES = np.array([status.name.lower() for status in ContactStatus])

@@ -18,9 +18,8 @@ import math
 from ..compiler import Matrix, Vector, compiled, local, matrix
 from ..contact.solvers.frictional_core import compute_velocities, get_max_rounds, solve_contact_problem
 from ..dynamics.joint_placements import transform_point
-from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState
-from .drives import close_backlash
-from .joint_stops import find_joint_stops
+from .actuators import close_backlash
+from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState, find_joint_stops
 from .terms import StepTerms, factorize, solve_all_transposed, solve_lower, solve_transposed
 from .terrain import collide_range, may_be_in_reach
 

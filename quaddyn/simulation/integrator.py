@@ -6,33 +6,227 @@ returns early when the caller must provide something (`StepResult`): larger cont
 compiled solver did not find, or a Runge-Kutta step. The caller provides it and calls again, and the function continues
 where it stopped, as recorded in `StepMemory.progress`. Arguments are not validated. One substep is integrated by
 `adaptive_step.integrate_substep`.
+
+Integration of one substep of the plant: a full step, or a part of one by the midpoint rule, with its energy balance.
+
+`integrate_substep` computes the state at the end of a substep from the state at its start. Compiled; called by
+`integrator`.
 """
 
 from __future__ import annotations
 
+import math
+
 from ..compiler import Matrix, Tensor, Vector, compiled, entry
-from ..dynamics.joint_placements import place_joints
+from ..dynamics.joint_placements import integrate_configuration, place_joints
 from ..dynamics.kinematic_tree import KinematicTree, PointForces
-from .adaptive_step import (
-    MAX_MIDPOINT_ITERATIONS,
-    compute_energy_tolerance,
-    evaluate_dynamics,
-    integrate_substep,
-)
-from .contact_data import SphereContacts
-from .drives import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
+from .actuators import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
+from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState
+from .contact_step import TOLERANCE, complete_step, compute_position_correction, solve_contact_step
 from .lanes import LaneData, compute_lane_command, load_lane, store_lane, with_lane_weight
-from .plant_data import PlantData
-from .step_memory import (
+from .plant_data import (
     ContactStatus,
+    PlantData,
     StepMemory,
     StepPhase,
     StepResult,
+    accumulate_contacts,
     add_work,
     clear_totals,
+    publish_step,
 )
-from .substeps import accumulate_contacts, publish_step
-from .terms import INACCURATE_HEIGHT, INACCURATE_KINETIC_FRACTION, StepTerms, compute_push_forces
+from .terms import (
+    FLIGHT_RISE_SPEED,
+    GROUND_RISE_SPEED,
+    INACCURATE_HEIGHT,
+    INACCURATE_KINETIC_FRACTION,
+    KINETIC_ERROR_FRACTION,
+    Energies,
+    StepTerms,
+    compute_bias,
+    compute_inertia,
+    compute_mechanical_energy,
+    compute_push_forces,
+)
+
+#: Maximum number of midpoint iterations, and the velocity change at which they end, relative to the largest velocity.
+MAX_MIDPOINT_ITERATIONS, MIDPOINT_TOLERANCE = 4, 1e-7
+
+
+@compiled(inline=False)
+def evaluate_dynamics(
+    bodies: KinematicTree, q: Vector, v: Vector, terms: StepTerms, motion: StepDynamics, energies: Energies
+) -> None:
+    """Computes poses, Jacobian and inertia at a configuration, and the energies there at velocity v."""
+    place_joints(bodies, q, terms.joints)
+    compute_inertia(bodies, terms)
+    compute_mechanical_energy(bodies, terms, v, motion.correction, energies)
+
+
+@compiled()
+def scale_contact_law(law: ContactLaw, h: float) -> ContactLaw:
+    """Returns the contact law of a substep of length h [s].
+
+    Positions advance with the new velocity from the middle of the substep on.
+    """
+    return ContactLaw(
+        h, 0.5 * h, law.contact_distance * (h / law.dt), law.slop, law.recovery_fraction, law.recovery_speed,
+        law.stiffness, law.damping, law.creep, law.stiction_speed, law.tolerance, law.allowed_work,
+    )  # fmt: skip
+
+
+@compiled()
+def compute_energy_tolerance(model: StepModel, memory: StepMemory) -> float:
+    """Returns the energy error of the last substep above which it is refined [J]."""
+    rise = GROUND_RISE_SPEED if memory.progress.n_contacts > 0 else FLIGHT_RISE_SPEED
+    allowed: float = model.law.dt * (
+        KINETIC_ERROR_FRACTION * max(memory.at_start.kinetic, memory.at_end.kinetic) + rise * model.weight
+    )
+    return allowed
+
+
+@compiled(inline=False)
+def integrate_substep(plant: PlantData, h: float, max_iterations: int) -> int:
+    """Integrates a substep of length h [s], from ``memory.q_start``, ``v_start`` to ``memory.q_end``, ``v_end``.
+
+    With `max_iterations` > 0 the midpoint rule is iterated. It evaluates the rigid-body terms at the configuration that
+    is reached in h / 2 with ``v_start``, and at the mean of the velocities at start and end. With `max_iterations` = 0
+    the substep is a full step by the semi-implicit Euler method: the configuration advances with the velocity at the
+    end, and the terms are those at the start, which have been evaluated before.
+
+    Args:
+        plant: data and memory of the plant.
+        h: length of the substep [s].
+        max_iterations: maximum number of midpoint iterations, 0 for a full step.
+
+    Returns:
+        `StepResult.DONE`, or what the caller must provide before the next call.
+    """
+    model, terms, memory, motion, contacts = plant.model, plant.terms, plant.memory, plant.motion, plant.contacts
+    progress, v, report, closing_time = memory.progress, memory.v_start, motion.report, 0.5 * h
+    law = scale_contact_law(model.law, h) if max_iterations > 0 else model.law
+    q = memory.q_middle if max_iterations > 0 else memory.q_start
+    state = StepState(q, v, memory.v_mirrored, memory.tau, memory.external, memory.drives)
+    while True:
+        if not progress.has_help:
+            if progress.iteration == 0:
+                begin_substep(model, plant.pushes, terms, memory, closing_time, max_iterations > 0)
+            compute_bias(model.bodies, memory.v_middle, terms)
+            n_contacts: int = solve_contact_step(model, law, terms, state, motion, contacts, memory.v_end)
+            if n_contacts < 0:
+                progress.required_capacity = -n_contacts
+                return StepResult.NEEDS_CAPACITY
+            progress.n_contacts = n_contacts
+            progress.status = (
+                ContactStatus.FREE
+                if n_contacts == 0
+                else ContactStatus.PASSIVE
+                if report.has_rebound
+                else ContactStatus.SOLVED
+            )
+            if n_contacts > 0 and not report.residual <= law.tolerance:
+                return StepResult.NEEDS_CONTACT_SOLVER
+        else:
+            progress.has_help = False
+            compute_position_correction(progress.n_contacts, model, TOLERANCE, motion, contacts)
+            report.max_speed = complete_step(progress.n_contacts, model, h, state, motion, contacts, memory.v_end)
+        if (
+            progress.iteration >= max_iterations - 1
+            or progress.status >= ContactStatus.RETRIED
+            or has_converged(memory, report.max_speed)
+        ):
+            break
+        for j in range(len(v)):
+            memory.v_middle[j] = 0.5 * (v[j] + memory.v_end[j])
+            memory.v_mirrored[j] = 2.0 * v[j] - memory.v_end[j]
+            memory.v_last_iteration[j] = memory.v_end[j]
+        progress.iteration += 1
+    progress.iteration = 0
+    in_free_fall = model.has_free_root and progress.n_contacts == 0
+    if not progress.has_rk4_step:
+        if model.rk4_in_flight and progress.n_contacts == 0:
+            return StepResult.NEEDS_RK4_STEP
+        advance_time = closing_time if max_iterations > 0 else h
+        for j in range(len(v)):
+            memory.displacement[j] = advance_time * memory.v_end[j] + h * motion.correction[j]
+        if in_free_fall and max_iterations == 0:
+            correct_free_fall(model.bodies, terms.joints.poses[1], h, memory.displacement)
+        integrate_configuration(model.bodies, q, memory.displacement, 1.0, memory.q_end)
+    update_energy_balance(
+        model, terms, memory, motion, h, max_iterations == 0 and not progress.has_rk4_step and not in_free_fall
+    )
+    progress.has_rk4_step = False
+    return StepResult.DONE
+
+
+@compiled()
+def begin_substep(
+    model: StepModel, pushes: PointForces, terms: StepTerms, memory: StepMemory, closing_time: float, midpoint: bool
+) -> None:
+    """Sets configuration and velocity of the first iteration, and the generalized forces of pushes there."""
+    v, v_before = memory.v_start, memory.v_previous_substep
+    for j in range(len(v)):
+        memory.v_middle[j] = v[j] + 0.5 * (v[j] - v_before[j]) if midpoint else v[j]
+        memory.v_mirrored[j], memory.v_last_iteration[j] = v_before[j], v[j]
+    if midpoint:
+        integrate_configuration(model.bodies, memory.q_start, v, closing_time, memory.q_middle)
+        place_joints(model.bodies, memory.q_middle, terms.joints)
+        compute_inertia(model.bodies, terms)
+    compute_push_forces(model.bodies, terms, pushes, memory.external)
+
+
+@compiled()
+def correct_free_fall(bodies: KinematicTree, root_pose: Vector, h: float, displacement: Vector) -> None:
+    """Subtracts ``h^2 g / 2``: a free root that moves with the velocity at the end of a step falls too far by that."""
+    for axis in range(3):
+        for component in range(3):
+            displacement[axis] -= 0.5 * h * h * bodies.gravity[component] * root_pose[3 * axis + component]
+
+
+@compiled()
+def has_converged(memory: StepMemory, speed: float) -> bool:
+    """Returns whether the last iteration changed no velocity by more than the tolerance, or one is not finite."""
+    largest = 0.0
+    for j in range(len(memory.v_last_iteration)):
+        change = abs(memory.v_end[j] - memory.v_last_iteration[j])
+        if not change <= largest:
+            largest = change
+    return not largest > MIDPOINT_TOLERANCE * speed
+
+
+@compiled(inline=False)
+def update_energy_balance(
+    model: StepModel, terms: StepTerms, memory: StepMemory, motion: StepDynamics, h: float, is_staggered: bool
+) -> None:
+    """Evaluates terms and energies at the end of the substep, and writes the work and energy error of the substep.
+
+    With `is_staggered` (a full step by the semi-implicit Euler method) the positions are half a step ahead of the
+    velocities, as in the leapfrog method. The energy therefore oscillates without growing, and this oscillation is
+    subtracted from the error.
+    """
+    substep, done, at_start, at_end, work, v, v_end = (
+        memory.substep, memory.substep.work, memory.at_start, memory.at_end, motion.work, memory.v_start, memory.v_end,
+    )  # fmt: skip
+    clear_totals(substep)
+    substep.max_speed, substep.residual = motion.report.max_speed, motion.report.residual
+    if not substep.max_speed < model.divergence_speed:  # also true of NaN
+        substep.energy_error, at_end.kinetic = math.inf, math.inf
+        return
+    evaluate_dynamics(model.bodies, memory.q_end, v_end, terms, motion, at_end)
+    for j in range(len(v)):
+        done.pushes += 0.5 * h * memory.external[j] * (v[j] + v_end[j])
+    done.actuators, done.joints, done.contacts = work[0], work[1], work[2]
+    done.corrections = h * at_end.correction_power
+    energy_gain = at_end.kinetic + at_end.potential - at_start.kinetic - at_start.potential
+    energy_gain -= done.actuators
+    energy_gain -= done.joints
+    energy_gain -= done.contacts
+    energy_gain -= done.pushes
+    energy_gain -= done.corrections
+    done.energy_gain, substep.energy_error = energy_gain, energy_gain
+    if is_staggered:
+        substep.energy_error = energy_gain - 0.5 * h * (at_end.rise_power - at_start.rise_power)
+
 
 #: Length of the shortest substep divided by that of the step, and the maximum number of trials per step.
 MIN_SUBSTEP_FRACTION, MAX_SUBSTEP_TRIALS = 1.0 / 32.0, 24

@@ -13,9 +13,8 @@ from ..dynamics.kinematic_tree import PointForces
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import integrator
-from .actuators import Actuators
+from .actuators import Actuators, Drives
 from .contact_data import SphereContacts, StepDynamics, StepModel
-from .drives import Drives
 from .lanes import (
     LaneCommands,
     LaneCursor,
@@ -28,9 +27,7 @@ from .lanes import (
     reset_lanes,
     with_contact_capacity,
 )
-from .plant_data import PlantData
-from .step_memory import StepMemory, StepResult
-from .substeps import SubstepContacts
+from .plant_data import PlantData, StepMemory, StepResult, SubstepContacts
 from .terms import StepTerms
 from .terrain import Terrain
 

@@ -19,10 +19,9 @@ from ..compiler import ByteVector, IntMatrix, IntVector, Matrix, Record, Tensor,
 from ..dynamics.kinematic_tree import INERTIA
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
+from .actuators import Drives
 from .contact_data import ContactLaw, StepModel
-from .drives import Drives
-from .plant_data import PlantData
-from .step_memory import ContactStatus, StepPhase, clear_totals
+from .plant_data import ContactStatus, PlantData, StepPhase, clear_totals
 from .terrain import Box as BoxSurface
 from .terrain import Plane, Terrain
 

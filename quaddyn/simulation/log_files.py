@@ -24,9 +24,8 @@ from ..safe_files import open_regular_file
 from ..urdf.tree import Array
 from .file_format import check_format
 from .log import Log
-from .mcap_file import COMMANDED_EFFORT, JOINTS, ODOMETRY, WRENCH, read_messages
+from .mcap_file import COMMANDED_EFFORT, JOINTS, MESSAGES, ODOMETRY, WRENCH, numeric_leaves, read_messages
 from .recorded_run import BASE_COLUMNS
-from .ros_messages import MESSAGES, numeric_leaves
 
 #: Types of the messages that are read.
 MESSAGE_TYPES = (JOINTS, ODOMETRY, WRENCH)

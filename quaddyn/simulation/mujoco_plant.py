@@ -16,8 +16,7 @@ from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array, frozen
-from .actuators import Actuators
-from .drives import end_step, start_step
+from .actuators import Actuators, end_step, start_step
 from .held_bodies import HeldBody
 from .mujoco_model import (
     TERRAIN_BIT,

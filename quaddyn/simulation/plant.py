@@ -22,8 +22,7 @@ from ..robot.arguments import Numbers, check_number, check_vector, check_wrench
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
-from .actuators import Actuators
-from .drives import make_drives, persistent_arrays, reset_drives
+from .actuators import Actuators, make_drives, persistent_arrays, reset_drives
 from .held_bodies import HeldBody, HeldBodySystem, HeldState
 from .log import Log, LogBuilder
 from .records import ActivePush, Checkpoint, ContactPoint

@@ -32,17 +32,22 @@ from ..urdf.tree import Array, first_largest, frozen
 from . import contact_data, integrator
 from .actuators import Actuators
 from .batch import SimulationBatch
-from .contact_data import SphereContacts
+from .contact_data import SphereContacts, make_joint_stops
 from .contact_step import TOLERANCE
 from .held_bodies import HeldBody
-from .joint_stops import make_joint_stops
 from .plant import Plant, set_attribute
-from .plant_data import PlantData
+from .plant_data import (
+    ContactStatus,
+    PlantData,
+    StepResult,
+    StepWork,
+    SubstepContacts,
+    make_step_memory,
+    make_substep_buffers,
+)
 from .records import ContactPoint, Work
 from .spheres import ContactSphere
-from .step_memory import ContactStatus, StepResult, StepWork, make_step_memory
 from .step_model import make_contact_law, make_step_model
-from .substeps import SubstepContacts, make_substep_buffers
 from .terms import make_step_terms
 from .terrain import Surface, Terrain
 

@@ -13,8 +13,8 @@ from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import contact_data, contact_step
-from .drives import Drives
-from .joint_stops import JointStops
+from .actuators import Drives
+from .contact_data import JointStops
 from .plant import DIVERGENCE_SPEED
 from .spheres import PlacedSphere
 from .terrain import TerrainArrays

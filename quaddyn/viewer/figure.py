@@ -14,8 +14,8 @@ import pinocchio as pin
 
 from ..deprecation import renamed_fields
 from ..robot.bodies import CompositeBody
-from ..robot.effective_limits import effective_effort_limits
 from ..robot.robot import Robot
+from ..robot.validation import effective_effort_limits
 from ..simulation.terrain import Box, Plane, Surface, Terrain
 from ..urdf.tree import (
     Array,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..urdf.tree import Pose
-from .image import encode_image_uri
+from .mesh import encode_image_uri
 from .parts import Material, Part
 
 #: Number of values of a slot in a frame.

@@ -25,7 +25,7 @@ import tornado.websocket
 
 from ..errors import QuaddynError
 from ..operating_system import describe_os_error
-from .page import make_live_page, read_meshcat_script
+from .animation import make_live_page, read_meshcat_script
 from .scene import Blob
 from .sliders import Pull, Slider
 

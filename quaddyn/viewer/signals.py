@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
-from ..robot.effective_limits import effective_effort_limits
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
+from ..robot.validation import effective_effort_limits
 from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
 

@@ -30,11 +30,10 @@ from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from ..wbc import Command
 from . import signals as plotted
-from .animation import Animation
+from .animation import Animation, RecordedPage, embed_in_iframe
 from .body_reports import BodyReports, BodyTexts
 from .drawing import Drawing
 from .figure import REFERENCE_MATERIAL, Figure, Landscape, MissingMesh
-from .page import RecordedPage, embed_in_iframe
 from .parts import Material
 from .scene import Blob, Scene
 from .scene_snapshot import REFERENCE_ROBOT, SceneSnapshot, validate_names, validate_vector

@@ -11,8 +11,7 @@ import numpy as np
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import UnknownAttributeError
 from ..urdf.tree import Array
-from .explanation import DEFAULT_MAX_LINES, Loss, explain, find_losses
-from .friction_remarks import friction_remarks
+from .explanation import DEFAULT_MAX_LINES, Loss, explain, find_losses, friction_remarks
 from .tick_data import TickResult
 from .tick_inputs import SlowInputs, TickInputs
 from .tick_problem import LevelReport, Outcome, Status, TickDetails, make_level_report

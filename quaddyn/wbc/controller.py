@@ -7,8 +7,8 @@ ends at zero (`quaddyn.wbc.contact_ramps.ContactRamps`), and the rows that keep 
 instead of strict.  If a `FootTask` guides the same foot, contact and task share three rows, in which the guided point,
 the desired acceleration and the weight are blended from the task's to the contact's (`quaddyn.wbc.FootTask`).
 Otherwise the rows of the contact start on the last level and move up: on each level their weight grows from 0 to
-infinity, and then they start on the level above (`quaddyn.wbc.constraints.contact_motion`).  Contacts of the first tick
-are made at once.
+infinity, and then they start on the level above (`quaddyn.wbc.ContactMotion`).  Contacts of the first tick are
+made at once.
 """
 
 from __future__ import annotations

@@ -15,17 +15,15 @@ from ..compiler import LANE_WIDTH
 from ..compiler.linalg import aligned
 from ..dynamics.state_terms import AnyTerms
 from ..errors import ArgumentError
-from ..hierarchy.problem import SolutionSummary
-from ..hierarchy.workspace import make_workspace
+from ..hierarchy.workspace import SolutionSummary, make_workspace
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .collision_data import make_collision_scratch
 from .constraints import CollisionLimits, ContactMotion, FrictionPyramid
 from .contact_settings import RECTANGLE_CONE_ROWS, ContactSettings
-from .element import CUSTOM, Element, Layout, ReferenceResolver, RowCounts
+from .element import CUSTOM, Element, Layout, ReferenceResolver, RowCounts, Scales
 from .elements import ELEMENT_CLASSES, Levels
 from .row_writing import CUSTOM_ROW_HEADER_SIZE
-from .scales import Scales
 from .tasks import FootTask, ForceTask
 from .tick_data import (
     ContactPointData,

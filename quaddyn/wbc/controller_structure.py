@@ -10,9 +10,8 @@ from ..robot.arguments import check_sequence
 from ..robot.robot import Robot
 from .contact_schedule import ContactSchedule
 from .contact_settings import ChangeCounter, ContactSettings
-from .element import Element
+from .element import Element, scales
 from .elements import Levels, NamedItems, default_constraints, default_tasks
-from .scales import scales
 from .tick_solver import TickSolver
 
 

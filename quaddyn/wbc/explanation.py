@@ -5,6 +5,10 @@ is found by solving again without each candidate, because a multiplier is valid 
 limits of one contact together are a candidate, too: where a robot would tip over a contact, the friction cone and the
 lower bound of the normal force both prevent pulling, so that removing one of them alone makes no difference.  Each
 candidate takes one solve, so explanations are for diagnosis, not for control loops.
+
+Likely cause of a tick with deficits: a heuristic, from the size of the accelerations that rows require.
+
+`friction_remarks`: sentences about joint friction at a tick, for explanations.
 """
 
 from __future__ import annotations
@@ -15,9 +19,74 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..deprecation import renamed_attributes
-from ..urdf.tree import Array
-from .likely_causes import likely_cause, round_to_six_digits
+from ..robot.robot import Robot
+from ..urdf.tree import Array, first_largest
+from .constraints.joint_friction import JointFriction, joint_friction_parameters
+from .tick_data import ControllerModel
 from .tick_problem import RowGroup, Status, TickDetails, TickProblem, active_rows
+
+#: Required acceleration [m/s^2] beyond which a contact that should be at rest was moving: three times gravity.
+MOVING_CONTACT_ACCELERATION = 30.0
+#: Middle of the names of rows that keep contacts at rest, and end of those that keep joints within their bounds.
+CONTACT_ROW_INFIX, JOINT_BOUND_SUFFIX = " contact ", " joint bound"
+#: Largest number of names that a sentence lists.
+MAX_CAUSE_NAMES = 4
+
+
+def likely_cause(details: TickDetails, outcome: str) -> str:
+    """Returns one sentence about the likely cause of the deficits; "" if nothing stands out.
+
+    Contacts that are to be held at rest require the acceleration that stops them.  Joints beyond their bounds, or too
+    fast for them, require one that brings them back.
+    """
+    level0 = details.problem.levels[0]
+    if outcome == "infeasible":
+        fast_contacts = _name_fast_contacts(
+            [g for g in level0 if CONTACT_ROW_INFIX in g.names[0]], MOVING_CONTACT_ACCELERATION
+        )
+        if fast_contacts:
+            return (
+                f"likely cause: {fast_contacts} move fast although they are assumed to carry load; check whether the "
+                "contacts are closed and whether the measured velocity is right"
+            )
+        nonviable_joints = [
+            name.removesuffix(JOINT_BOUND_SUFFIX)
+            for g in level0
+            for name, low, high in zip(g.names, g.lower + g.offset, g.upper + g.offset, strict=True)
+            if name.endswith(JOINT_BOUND_SUFFIX) and (low > 0.0 or high < 0.0)
+        ]
+        if nonviable_joints:
+            return (
+                "likely cause: joints that are beyond their bounds or too fast to stop in time: "
+                f"{_join_names(nonviable_joints)}"
+            )
+    if details.problem.n and not any(g.unit == "N" for level in details.problem.levels for g in level):
+        return "likely cause: no contact was assumed to carry load"
+    return ""
+
+
+def round_to_six_digits(size: float) -> float:
+    """Rounds to six significant digits, so that rounding errors do not order numbers that are equal."""
+    return float(f"{size:.6g}")
+
+
+def _name_fast_contacts(groups: list[RowGroup], threshold: float) -> str:
+    """Returns the names of the contacts whose required accelerations exceed `threshold` [m/s^2], the largest first."""
+    fast: list[tuple[float, str]] = []
+    for group in groups:
+        required: Array = np.where(group.is_equality, group.lower + group.offset, 0.0)[:3]
+        if np.linalg.norm(required) > threshold:
+            fast.append(
+                (-round_to_six_digits(float(np.linalg.norm(required))), group.names[0].rpartition(CONTACT_ROW_INFIX)[0])
+            )
+    return _join_names([name for _, name in sorted(fast)])
+
+
+def _join_names(names: list[str]) -> str:
+    """Returns the first names, separated by commas, and the number of the others."""
+    more = f" and {len(names) - MAX_CAUSE_NAMES} more" if len(names) > MAX_CAUSE_NAMES else ""
+    return ", ".join(names[:MAX_CAUSE_NAMES]) + more
+
 
 #: Fraction of a deficit that the removal of a cause must reduce at least.
 MIN_CAUSE_FRACTION = 0.05
@@ -248,3 +317,45 @@ def _contact_cause_text(groups: Sequence[RowGroup], x: Array) -> str:
                     f"pushes with at least {min_force:.3g} N" if min_force > 0.0 else CANNOT_PULL
                 )
     return f"the limits of the {contact} contact force"
+
+
+#: Smallest friction torque [N m] that is reported.
+MIN_REPORTED_TORQUE = 1e-3
+
+
+def friction_remarks(
+    robot: Robot, model: ControllerModel, parameters: Array, v: Array, compensating_torque: Array
+) -> tuple[str, ...]:
+    """Returns at most two sentences about joint friction.
+
+    Args:
+        robot: the robot, with the friction and damping of its joints.
+        model: model of the controller.
+        parameters: parameters of the elements at the tick.
+        v: (nv,) velocity.
+        compensating_torque: (nu,) torques that compensate friction [N m].
+    """
+    is_compensated = np.zeros(robot.nv, dtype=bool)
+    elements = model.elements
+    for code, start in zip(elements.code, elements.first_parameter, strict=True):
+        if code == JointFriction.kind.code:
+            p = joint_friction_parameters(parameters[start:], robot.nv)
+            is_compensated |= ((p.damping > 0.0) | (p.coulomb > 0.0)) & (p.compensation_fraction > 0.0)
+    uncompensated = np.where(is_compensated, 0.0, robot.friction + robot.damping * np.abs(v))[robot.actuated_index]
+    sentences = []
+    if np.abs(compensating_torque).max(initial=0.0) > MIN_REPORTED_TORQUE:
+        sentences.append(
+            f"compensation of joint friction requires torques {_describe_largest(robot.actuated, compensating_torque)}"
+        )
+    if uncompensated.max(initial=0.0) > MIN_REPORTED_TORQUE:
+        sentences.append(
+            "joint friction that is not compensated causes torque errors "
+            f"{_describe_largest(robot.actuated, uncompensated)}"
+        )
+    return tuple(sentences)
+
+
+def _describe_largest(joints: Sequence[str], torques: Array) -> str:
+    """Returns the largest torque and its joint as text."""
+    i = first_largest(np.abs(torques))
+    return f"up to {abs(torques[i]):.3g} N m ({joints[i]})"

@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contact_settings import ContactFrame, ContactSettings, foot_contact, make_contact_frame
-from .scales import Scales
+from .element import Scales
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,8 +20,8 @@ import math
 from ..compiler import IntVector, Matrix, Vector, compiled, entry, matrix
 from ..compiler.lanes import clear, gemv_transposed
 from ..hierarchy.core import solve_until_verified
-from ..hierarchy.problem import HierarchyProblem, SolutionBuffers, SolverSettings
-from .constraints.contact_motion import ContactMotion, write_ramped_contact_rows
+from ..hierarchy.workspace import HierarchyProblem, SolutionBuffers, SolverSettings
+from .constraints.contact_constraints import ContactMotion, write_ramped_contact_rows
 from .contact_points import locate_contacts
 from .contact_ramps import ContactRamps, advance_contacts
 from .elements import ELEMENT_KINDS

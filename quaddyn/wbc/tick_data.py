@@ -24,8 +24,7 @@ from ..compiler import (
     matrix,
     vec3,
 )
-from ..hierarchy.problem import SolutionSummary
-from ..hierarchy.workspace import HierarchyWorkspace
+from ..hierarchy.workspace import HierarchyWorkspace, SolutionSummary
 from .collision_data import CollisionScratch
 
 

@@ -14,7 +14,7 @@ from ..compiler import ByteVector, IntMatrix, Vector
 from ..errors import ArgumentError
 from .constraints.collision_distances import PAIR_ENTRIES
 from .constraints.collision_limits import has_invalid_run_ends
-from .constraints.contact_motion import ContactMotion
+from .constraints.contact_constraints import ContactMotion
 from .controller_model import MAX_LIMB_JOINTS, max_row_counts
 from .element import CUSTOM, Layout, RowCounts
 from .elements import ELEMENT_CLASSES

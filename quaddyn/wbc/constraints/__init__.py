@@ -2,8 +2,7 @@
 
 from .collision_limits import CollisionLimits
 from .constraint import Constraint
-from .contact_motion import ContactMotion
-from .friction_pyramid import FrictionPyramid, NormalForce
+from .contact_constraints import ContactMotion, FrictionPyramid, NormalForce
 from .held_object import HeldObject
 from .joint_bounds import JointBounds
 from .joint_friction import JointFriction

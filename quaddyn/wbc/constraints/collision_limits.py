@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...compiler import LANE_WIDTH, IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, entry, zeros
 from ...deprecation import renamed_attributes, renamed_parameters
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ...kinematics.capsule_model import Capsule, CapsuleModel, nearest_segment_parameters
-from ...kinematics.obstacles import Obstacle
+from ...kinematics.capsule_model import Capsule, CapsuleModel, Obstacle, nearest_segment_parameters
 from ...robot.arguments import check_vector
 from ...robot.robot import Robot
 from ...urdf.tree import Array

@@ -21,7 +21,7 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
 from ..contact_points import add_centripetal, add_cross, compute_contact_lever, rotate, shift_jacobian
 from ..contact_settings import ContactSettings, make_contact_frame
-from ..element import ElementKind, Layout, ReferenceResolver, RowCounts, ScalarParameter, VectorParameter
+from ..element import ElementKind, Layout, ReferenceResolver, RowCounts, ScalarParameter, VectorParameter, scales
 from ..row_writing import (
     Item,
     add_force_term,
@@ -30,7 +30,6 @@ from ..row_writing import (
     project_motion_row,
     tag_equality_contact,
 )
-from ..scales import scales
 from ..tick_data import FrameKinematics, TickContext, frame_kinematics
 from .constraint import Constraint
 

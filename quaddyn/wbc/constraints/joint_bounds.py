@@ -27,9 +27,8 @@ from ...deprecation import renamed_attributes
 from ...errors import ArgumentError
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..element import ElementKind, Layout, ReferenceResolver, RowCounts, ScalarParameter, VectorParameter
+from ..element import ElementKind, Layout, ReferenceResolver, RowCounts, ScalarParameter, VectorParameter, scales
 from ..row_writing import Item, add_joint_bounds
-from ..scales import scales
 from ..tick_data import TickContext
 from .constraint import Constraint
 

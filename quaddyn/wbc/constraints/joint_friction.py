@@ -11,9 +11,8 @@ from ...deprecation import renamed_attributes, renamed_parameters
 from ...robot.configuration import independent_joints
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..element import ElementKind, Layout, RowCounts, ScalarParameter, VectorParameter, write_no_rows
+from ..element import ElementKind, Layout, RowCounts, ScalarParameter, VectorParameter, scales, write_no_rows
 from ..row_writing import Item
-from ..scales import scales
 from ..tick_data import TickContext, TickInputData
 from .constraint import Constraint
 

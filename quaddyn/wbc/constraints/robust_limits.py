@@ -23,7 +23,7 @@ from ...robot.arguments import check_array, check_number, check_vector
 from ...robot.robot import Robot
 from ...urdf.tree import Array, FrozenArrays, frozen
 from ..contact_settings import ContactFrame, ContactSettings
-from ..scales import scales
+from ..element import scales
 from ..tick import Rows, Tick
 from .constraint import Constraint, check_motor_values
 from .held_object import RANK_TOLERANCE

@@ -16,9 +16,8 @@ from ...errors import ArgumentError
 from ...robot.arguments import check_positive
 from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
-from ..element import ElementKind, Layout, RowCounts, VectorParameter
+from ..element import ElementKind, Layout, RowCounts, VectorParameter, scales
 from ..row_writing import Item, add_torque_bounds
-from ..scales import scales
 from ..tick import Rows, Tick
 from ..tick_data import TickContext
 from .constraint import Constraint, check_motor_values

@@ -26,8 +26,7 @@ from ...errors import ArgumentError, UnknownNameError
 from ...robot.arguments import FLOAT, check_array, check_number
 from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
-from ..element import Element, Layout, RowCounts
-from ..scales import scales
+from ..element import Element, Layout, RowCounts, scales
 from ..tick import Rows, Tick
 
 #: Order of a block: a flag (whether there is a reference position), six vectors of one entry per row, then the
