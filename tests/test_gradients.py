@@ -42,6 +42,9 @@ def load(name: str) -> qd.Robot:
 class ArrayDynamics(DifferentiableDynamics[Any]):
     """Operations on arrays of NumPy, and their gradients, without a library for automatic differentiation."""
 
+    def _load_library(self) -> None:
+        pass
+
     def _apply(self, operation: DifferentiableOperation, arguments: Sequence[tuple[str, Any, Any]]) -> Any:
         arrays = [np.asarray(default if x is None else x) for _, x, default in arguments]
         arrays = [x.astype(arrays[0].dtype) for x in arrays]

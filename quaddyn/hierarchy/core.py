@@ -379,15 +379,7 @@ def solve_until_verified(
     """Solves a hierarchy, with further attempts if the solution is not verified; returns whether it is verified.
 
     The further attempts are: without the warm start; with rows of unit norm in all levels that have inequalities; and
-    from the best solution so far.  If none is verified, the best one is returned.
-
-    Args:
-        problem: the stacked levels.
-        settings: tolerances and limits of the solver.
-        warm_start: (levels + 1, p) working sets to try first, such as those of the previous solution.
-        has_warm_start: whether `warm_start` holds working sets.
-        solution: output; must not share memory with `warm_start`.
-        work: workspace from `make_workspace` for at least the sizes of the problem.
+    from the best solution so far.  If none is verified, the best one is returned.  Arguments as for `solve_hierarchy`.
     """
     levels = problem.A_start.shape[0] - 1
     n, p = problem.n, problem.C_start[levels]

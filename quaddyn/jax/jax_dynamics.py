@@ -10,7 +10,6 @@ import numpy as np
 from ..errors import ArgumentTypeError
 from ..extras import import_extra
 from ..kernels.differentiable import DifferentiableDynamics, DifferentiableOperation
-from ..robot.robot import Robot
 from ..urdf.tree import Array
 
 
@@ -29,35 +28,15 @@ class JaxDynamics(DifferentiableDynamics[Any]):
     Arguments are arrays of JAX or NumPy; they become float64 if ``jax_enable_x64`` is set, else float32.  The
     operations work with `jax.grad`, `jax.vjp`, `jax.jacrev`, `jax.jit` and `jax.vmap`.  The kernels run on the CPU,
     called by `jax.pure_callback`; an invalid value then raises an error of JAX with the kernel's message.  See
-    `DifferentiableDynamics` for the operations and the gradient by q.
-
-    Args:
-        robot: a loaded robot with at least one degree of freedom.
-        parameters: "folded" (the robot's mass properties are constants of the code) or "runtime" (base parameters are
-            an argument, with gradient, by default the robot's own; see `Kernels.parameter_map`).
-        friction: whether joint friction (viscous and Coulomb) is part of the dynamics.
-        forces: frames at which external forces act: `rnea` and `aba` then accept ``fext``, (..., 6 k), force [N] and
-            torque [N m] in world axes in this order.
-        threads: number of threads over which a batch is distributed.
+    `DifferentiableDynamics` for the arguments, the operations and the gradient by q.
 
     Raises:
         QuaddynError: JAX is not installed.
-        UnknownNameError: a frame that does not exist.
-        ArgumentError: an option out of range.
     """
 
-    def __init__(
-        self,
-        robot: Robot,
-        *,
-        parameters: str = "folded",
-        friction: bool = False,
-        forces: Sequence[str] = (),
-        threads: int = 1,
-    ) -> None:
+    def _load_library(self) -> None:
         self._jax = _import_jax()
         self._functions: dict[DifferentiableOperation, Callable[..., Any]] = {}
-        super().__init__(robot, parameters=parameters, friction=friction, forces=forces, threads=threads)
 
     def _apply(self, operation: DifferentiableOperation, arguments: Sequence[tuple[str, Any, Array | None]]) -> Any:
         jnp = self._jax.numpy

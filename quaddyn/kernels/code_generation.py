@@ -117,13 +117,13 @@ def c_files(
     """Returns the C99 source and header of one operation.
 
     Args:
-        robot: a loaded robot.
-        operation: name of the operation, see `compile`.
-        dtype: float64 or float32.
-        parameters: "folded" or "runtime", see `compile`.
-        friction: whether joint friction is part of the dynamics.
-        frame: name of the frame of "frame_jacobian" and "frame_drift"; None for other operations.
-        forces: names of frames at which external forces act.
+        robot: see `generate_c`.
+        operation: see `generate_c`.
+        dtype: see `generate_c`.
+        parameters: see `generate_c`.
+        friction: see `generate_c`.
+        frame: see `generate_c`.
+        forces: see `generate_c`.
 
     Raises:
         UnknownNameError: an operation or a frame that does not exist.

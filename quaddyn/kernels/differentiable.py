@@ -271,6 +271,7 @@ class DifferentiableDynamics(abc.ABC, Generic[T]):
         forces: Sequence[str] = (),
         threads: int = 1,
     ) -> None:
+        self._load_library()
         _, _, options, dtype, _ = check_options(robot, ("rnea",), np.float64, parameters, friction, (), forces)
         if type(threads) is not int or threads < 1:
             raise ArgumentError(f"threads: expected a positive int, got {threads!r}")
@@ -362,6 +363,14 @@ class DifferentiableDynamics(abc.ABC, Generic[T]):
             made = DifferentiableOperation(self.robot, name, self._options, frame, self.threads)
             self._operations.setdefault(key, made)
         return self._operations[key]
+
+    @abc.abstractmethod
+    def _load_library(self) -> None:
+        """Loads the library of the arrays.
+
+        Raises:
+            QuaddynError: it is not installed.
+        """
 
     @abc.abstractmethod
     def _apply(self, operation: DifferentiableOperation, arguments: Sequence[tuple[str, Any, Array | None]]) -> T:

@@ -57,18 +57,8 @@ class MujocoPlant(Plant, fixed=("model", "data")):
     are those of the independent joints.
 
     Args:
-        robot: robot with a free, planar or fixed root, with or without feet.
-        dt: time step, at most 0.01 [s].
-        friction: friction coefficient of surfaces without a coefficient.
-        floor: height of a level floor [m]; -inf for no floor. None: 0, but no floor if the root is fixed or a `terrain`
-            is given.
-        terrain: one or several of `Plane`, `Box` and `HeightField`; None for the floor only.
-        spheres: contact spheres in addition to those of the feet, by name, such as `collision_spheres`. None for
-            `body_spheres`, on which a robot that falls comes to rest; {} for contacts of the feet only.
-        actuators: motors of the robot; None: ideal motors with the effort limits of the robot.
-        soles: surface contacts, such as `Contact.from_sole` of each foot. Their corners are the contact points; the
-            default spheres of the same bodies are left out, and forces are reported for the sole as a whole.
-        held_bodies: rigid bodies that the hands of the robot hold, see `HeldBody`.
+        robot, dt, friction, floor, terrain: see `Plant`.
+        spheres, actuators, soles, held_bodies: see `Plant`.
         joint_stops: whether the position limits of the joints hold, as soft constraints.
         contact: contact parameters: a `MujocoContact` or the name of a preset: "stiff", "mujoco" (defaults of MuJoCo:
             pyramidal cones, soft contacts that creep under tangential load), "menagerie" (feet of the quadrupeds in
@@ -80,12 +70,6 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         integrator: "euler" (semi-implicit, joint damping implicit), "rk4", "implicit" or "implicitfast".
 
     Attributes:
-        robot: robot that is simulated.
-        dt: time step [s].
-        friction: friction coefficient of surfaces without a coefficient; may be set.
-        terrain: `Terrain` with all surfaces, including the floor; for None only with the floor.
-        spheres: names of the contact spheres and soles: feet first, then those in `spheres` by name, without the
-            default spheres of None.
         model: ``mujoco.MjModel`` of the robot and its terrain.
         data: ``mujoco.MjData``; its body positions are those at the start of the last step.
 

@@ -213,19 +213,9 @@ class Simulation(Plant):
     steady sliding and at constant acceleration; a joint that should stick creeps at up to 1 mrad/s.
 
     Args:
-        robot: robot with a free, planar or fixed root, with or without feet.
-        dt: time step, at most 0.01 [s].
+        robot, dt, friction, floor, terrain: see `Plant`.
+        spheres, actuators, soles, held_bodies: see `Plant`.
         contact: contact law: "frictional", "rigid" or "compliant".
-        friction: friction coefficient of surfaces without a coefficient.
-        floor: height of a level floor [m]; -inf for no floor. None: 0, but no floor if the root is fixed or a `terrain`
-            is given.
-        terrain: one or several of `Plane`, `Box` and `HeightField`; None for the floor only.
-        spheres: contact spheres in addition to those of the feet, by name, such as `collision_spheres`. None for
-            `body_spheres`, on which a robot that falls comes to rest; {} for contacts of the feet only.
-        actuators: motors of the robot; None: ideal motors with the effort limits of the robot.
-        soles: surface contacts, such as `Contact.from_sole` of each foot. Their corners are the contact points; the
-            default spheres of the same bodies are left out, and forces are reported for the sole as a whole.
-        held_bodies: rigid bodies that the hands of the robot hold, see `HeldBody`.
         integrator: "adaptive" (as above), "euler" (no step is repeated) or "rk4" (no step is repeated; steps without
             contact use a fourth-order Runge-Kutta method on the configuration manifold, with joint friction applied
             implicitly afterwards).
@@ -235,14 +225,6 @@ class Simulation(Plant):
         creep: tangential velocity of a sticking contact on compliant ground per tangential force [m/s/N].
         joint_stops: whether the position limits of the joints hold, as inelastic contacts without friction. Joints that
             start beyond their limits are moved back like penetrations.
-
-    Attributes:
-        robot: robot that is simulated.
-        dt: time step [s].
-        friction: friction coefficient of surfaces without a coefficient; may be set.
-        terrain: `Terrain` with all surfaces, including the floor; for None only with the floor.
-        spheres: names of the contact spheres and soles: feet first, then those in `spheres` by name, without the
-            default spheres of None.
 
     Raises:
         ArgumentError: an argument has a wrong value; in a step also if there are more than `MAX_CONTACTS` contacts at

@@ -12,7 +12,6 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError
 from ..extras import import_extra
 from ..kernels.differentiable import DifferentiableDynamics, DifferentiableOperation
-from ..robot.robot import Robot
 from ..urdf.tree import Array
 
 
@@ -31,34 +30,14 @@ class TorchDynamics(DifferentiableDynamics[Any]):
     Tensors have the dtype float64 or float32.  All are on the CPU, or on one NVIDIA GPU, where states with invalid
     arguments have NaN in results and gradients.  Kernels read contiguous tensors in place.  The operations work with
     `torch.autograd`, `torch.func.grad`, `torch.func.vmap` and `torch.func.jacrev`; a second derivative raises an error.
-    See `DifferentiableDynamics` for the operations and the gradient by q.
-
-    Args:
-        robot: a loaded robot with at least one degree of freedom.
-        parameters: "folded" (the robot's mass properties are constants of the code) or "runtime" (base parameters are
-            an argument, with gradient, by default the robot's own; see `Kernels.parameter_map`).
-        friction: whether joint friction (viscous and Coulomb) is part of the dynamics.
-        forces: frames at which external forces act: `rnea` and `aba` then accept ``fext``, (..., 6 k), force [N] and
-            torque [N m] in world axes in this order.
-        threads: number of threads over which a batch is distributed.
+    See `DifferentiableDynamics` for the arguments, the operations and the gradient by q.
 
     Raises:
         QuaddynError: PyTorch is not installed.
-        UnknownNameError: a frame that does not exist.
-        ArgumentError: an option out of range.
     """
 
-    def __init__(
-        self,
-        robot: Robot,
-        *,
-        parameters: str = "folded",
-        friction: bool = False,
-        forces: Sequence[str] = (),
-        threads: int = 1,
-    ) -> None:
+    def _load_library(self) -> None:
         self._torch = _import_torch()
-        super().__init__(robot, parameters=parameters, friction=friction, forces=forces, threads=threads)
 
     def _apply(self, operation: DifferentiableOperation, arguments: Sequence[tuple[str, Any, Array | None]]) -> Any:
         torch, first = self._torch, arguments[0][1]
