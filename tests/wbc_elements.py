@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
@@ -183,7 +184,7 @@ def _held(robot: qd.Robot) -> HeldObject:
     return HeldObject(robot, hands, robot.bodies[-1].name, 2.0, com=(0.1, 0.2, -0.1), inertia=inertia, name="element")
 
 
-#: Every element, by the name of its file.
+#: Every element, by the words of its class name without "Task" or "Constraint".
 ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
     "com": lambda r: ComTask(r, "element"),
     "frame_position": lambda r: FramePositionTask(r, r.bodies[-1].name, "element", axes=("x", "z")),
@@ -213,16 +214,16 @@ ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
 #: Elements of the package whose rows are computed in Python.
 IN_PYTHON = {"linear", "robust_limits", "motor_limits"}
 
-#: Every exported class of elements, by the name of its file, including the two base classes.
+#: Every exported class of elements, by the words of its name, including the two base classes.
 EXPORTED: dict[str, type[Element]] = {
-    kind.__module__.rpartition(".")[2]: kind
+    re.sub("(?<=[a-z])(?=[A-Z])", "_", re.sub("(?<=.)(Task|Constraint)$", "", kind.__name__)).lower(): kind
     for subpackage in (tasks, constraints)
     for kind in (getattr(subpackage, name) for name in subpackage.__all__)
 }
 
 
 def check_that_every_kind_is_there(elements: Iterable[Element], *besides: str) -> None:
-    """Asserts that every exported kind is present, except those of the files `besides`."""
+    """Asserts that every exported kind is present, except those of the names `besides`."""
     there = {type(each) for each in elements}
     missing = {name for name, kind in EXPORTED.items() if kind not in there}
     assert missing == {"task", "constraint", *besides}, missing

@@ -15,7 +15,7 @@ its equation, its compiled functions and, last, its `ElementKind` with an unused
 needs `capture_reference` and `clear_reference`; `reference_divisor` if it rejects some finite reference.
 
 For the documentation and the tests: add its picture to `docs/_ext/element_pictures.py`, a row to `docs/tasks.md`, one
-such element to `tests/wbc_elements.py`, under the name of its file, and to the controllers of
+such element to `tests/wbc_elements.py`, under the words of its name, and to the controllers of
 `tests/test_wbc_export.py` and `tests/tick_mutants.py`.
 
 `ParameterBlock`: the parameters of an element in one flat array, which a controller moves into one vector.

@@ -1,4 +1,4 @@
-"""Constraints of whole-body control, one per file: class, parameters, and the function that writes the rows."""
+"""Constraints of whole-body control: classes, parameters, and the functions that write the rows."""
 
 from .collision_limits import CollisionLimits
 from .constraint import Constraint

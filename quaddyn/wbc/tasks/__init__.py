@@ -1,4 +1,4 @@
-"""Tasks of whole-body control, one per file: class, parameters, and the compiled function that writes the rows."""
+"""Tasks of whole-body control: classes, parameters, and the compiled functions that write the rows."""
 
 from .force import ForceTask
 from .frame_axis import FrameAxisTask
