@@ -183,7 +183,7 @@ def test_kernel_key_includes_every_module_that_generates_it(monkeypatch: pytest.
     finally:
         sys.setprofile(before)
     shaping = {Path(name) for name in ran if Path(name).is_relative_to(package)}
-    assert {package / "robot" / "planar_loops.py", package / "compiler" / "machine.py"} <= shaping
+    assert {package / "robot" / "loops.py", package / "compiler" / "machine.py"} <= shaping
     assert shaping <= object_cache.sources(*(package / "kernels").glob("*.py"))
 
 
@@ -212,6 +212,6 @@ def test_kernel_key_changes_with_each_of_its_modules(monkeypatch: pytest.MonkeyP
     files = sorted(object_cache.sources(*(package / "kernels").glob("*.py")))
     of_files = {key_if_edited(file) for file in files}
     assert len(of_files) == len(files) > 60
-    of_others = {key_if_edited(package / name) for name in ("viewer/page.py", "wbc/tick_core.py")}
+    of_others = {key_if_edited(package / name) for name in ("viewer/animation.py", "wbc/tick_core.py")}
     assert len(of_others) == 1 and not of_others & of_files
     forget()

@@ -79,8 +79,8 @@ def test_old_modules_give_the_objects_of_the_new_ones():
         assert obstacles.ObstacleCampaign is walking_campaigns.ObstacleCampaign
     assert caught[0].filename == __file__
     assert importlib.import_module("quaddyn.control.impedance").__doc__.startswith("Deprecated")
-    with pytest.raises(AttributeError, match="nothing"):
-        _ = obstacles.nothing
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = obstacles.no_such_name
 
 
 @renamed_fields(slow="speed")

@@ -94,7 +94,7 @@ class Campaign(ABC, Generic[C]):
     that it can be replayed anywhere: robot, controller options, plant, disturbance, seed.
 
     Attributes:
-        name: name of the campaign for `registry.find`, on the command line and in stores.
+        name: name of the campaign for `find`, on the command line and in stores.
         Case: type of the cases, a frozen, hashable dataclass of plain values.
         renamed_entries: new names of entries of records, by the old names that stores of earlier versions have.
     """

@@ -231,7 +231,7 @@ def run_squat_demo(
 
     A robot with feet on the ground stands, squats smoothly and stands again; any other swings its joints about
     ``q_home``. A humanoid, a biped whose feet have soles, does so under `WholeBodyController` instead, see
-    `flat_feet_demo`. Gains, depth and speed are computed from the robot; there is no tuning per robot. An interrupt
+    `run_flat_feet_demo`. Gains, depth and speed are computed from the robot; there is no tuning per robot. An interrupt
     (Ctrl-C) ends the run, not the program: the report covers the time until then.
 
     Args:

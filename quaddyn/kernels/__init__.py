@@ -1,9 +1,9 @@
 """Kernels: the dynamics of one robot as straight-line machine code or C, generated without a compiler on the machine.
 
-`graph` records arithmetic, `mechanism` chooses frames, `rnea`, `crba` and `forward_dynamics` are recursions over it,
+`graph` records arithmetic, `mechanism` chooses frames, `rnea` and `forward_dynamics` are recursions over it,
 `operations` lists the operations that can be compiled, `program` orders and counts arithmetic, `llvm_module` and
-`c_source` write code, `kernel_cache` compiles it once and stores it on disk, `native_kernel` runs it.  Users call
-`Kernels`; `TickTerms` computes all terms of one control tick in one call.  `gradients` compiles gradients of
+`c_source` write code, `kernel_cache` compiles it once and stores it on disk and runs it.  Users call
+`Kernels`; `TickTerms` computes all terms of one control tick in one call.  `differentiable` compiles gradients of
 operations, which `quaddyn.torch` and `quaddyn.jax` offer through `DifferentiableDynamics`.
 """
 

@@ -5,7 +5,7 @@ by the midpoint rule in substeps, halved repeatedly (see `Simulation`). `run_ste
 returns early when the caller must provide something (`StepResult`): larger contact buffers, contact impulses that the
 compiled solver did not find, or a Runge-Kutta step. The caller provides it and calls again, and the function continues
 where it stopped, as recorded in `StepMemory.progress`. Arguments are not validated. One substep is integrated by
-`adaptive_step.integrate_substep`.
+`integrate_substep`.
 
 Integration of one substep of the plant: a full step, or a part of one by the midpoint rule, with its energy balance.
 

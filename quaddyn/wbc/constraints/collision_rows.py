@@ -369,7 +369,7 @@ def compute_segments(item: Item, t: TickContext) -> None:
 def write_capsule_reaches(midpoints: CapsuleMidpoints, count: int, barrier: Barrier) -> bool:
     r"""Computes the reach of each capsule: a pair may need a row only if the midpoints are nearer than the sum of both.
 
-    As in `distance_barrier.row_need`, with the relative speed s bounded by the sum of the speeds of the two, relative
+    As in `row_need`, with the relative speed s bounded by the sum of the speeds of the two, relative
     to the first capsule.  And :math:`(x + y)^2 \le 2 x^2 + 2 y^2`.
 
     Returns:
