@@ -56,7 +56,7 @@ def test_symbol_names_contain_the_subpackage():
     from quaddyn.compiler.function_translator import symbol_name
     from quaddyn.hierarchy import level_solver, workspace
 
-    assert symbol_name(workspace.is_verified) == "hierarchy.problem.is_verified"
+    assert symbol_name(workspace.is_verified) == "hierarchy.workspace.is_verified"
     assert symbol_name(level_solver.solve_remaining_levels) == "hierarchy.level_solver.solve_remaining_levels"
 
 
