@@ -402,7 +402,8 @@ def test_effort_limits_too_low_for_the_weight_are_reported(effort: float, placeh
 def test_robot_without_limbs_of_several_joints_says_why_it_has_no_legs() -> None:
     robot = qd.load(str(dog((THIGH,))))
     reasons = [f.reason for f in robot.report if f.where.element == "legs"]
-    assert robot.feet == () and reasons == ["no legs: no limb on the trunk has 2 to 7 joints of one degree of freedom"]
+    assert robot.feet == () and len(reasons) == 1
+    assert reasons[0].startswith("no legs: no limb on the trunk is a chain of 2 to 7 joints")
 
 
 REAL = {

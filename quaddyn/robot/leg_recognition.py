@@ -613,7 +613,10 @@ def _report(
     others = _other_limbs(bodies, best)
     if not has_limbs and not others:
         joints = sum(body.joint is not None for body in bodies)
-        reason = f"no legs: no limb on the trunk has {MIN_JOINTS} to {MAX_JOINTS} joints of one degree of freedom"
+        reason = (
+            f"no legs: no limb on the trunk is a chain of {MIN_JOINTS} to {MAX_JOINTS} joints with one degree of "
+            "freedom each that move its end (those of casters and wrists do not)"
+        )
         return [Finding("note", where, reason, "pass legs= to name the joints of legs")] if joints else []
     chosen = {limb.indices for limb in best.legs.values()}
     rival = next((x for x in ranked if x.legs and {limb.indices for limb in x.legs.values()} != chosen), None)
