@@ -98,6 +98,7 @@ def test_misuse_and_missing_files_exit_with_2(
 
 #: Commands with a file that does not exist, for each option and argument that names a file to read.
 MISSING_FILES = [
+    "codegen two_link_leg --out absent.c",  # is a folder
     *(f"{command} absent.urdf" for command in ("check", "view", "convert", "leg", "codegen", "preflight")),
     "check absent",
     "check go2 --against absent.urdf",

@@ -178,6 +178,18 @@ def test_groove_has_two_contacts_and_flat_field_one() -> None:
         np.testing.assert_allclose([gap, *normal], [0.01, 0.0, 0.0, 1.0], atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", PLANTS)
+def test_terrain_without_a_surface_below_the_robot_gives_a_warning(kind: Plants) -> None:
+    robot, step = block(), Box([1.0, 0.0, 0.0], [0.5, 1.0, 0.1])
+    with pytest.warns(
+        RuntimeWarning, match=r"^terrain: it has no surface below the robot .* Plane\.floor\(\)"
+    ) as caught:
+        kind(robot, terrain=[step])
+    assert len(caught) == 1 and caught[0].filename == __file__
+    for terrain, floor in (([step, Plane.floor()], None), (step, 0.0), (step, -np.inf), ((), None)):
+        kind(robot, terrain=terrain, floor=floor)  # warnings are errors in tests
+
+
 def test_both_plants_have_the_same_terrain_contacts() -> None:
     """Gaps, points and normals of a ball at rest against every kind of surface, compared with MuJoCo's collisions."""
     robot, rng = block(), np.random.default_rng(3)
@@ -187,7 +199,7 @@ def test_both_plants_have_the_same_terrain_contacts() -> None:
     ball = {"ball": ContactSphere("base", 0.1)}
     compared = 0
     for surface in surfaces:
-        plant = MujocoPlant(robot, terrain=surface, spheres=ball)
+        plant = MujocoPlant(robot, floor=-np.inf, terrain=surface, spheres=ball)
         for _ in range(40):
             q = robot.q_home.copy()
             q[:3] = rng.uniform((-0.6, -0.6, 0.0), 0.8)
@@ -385,7 +397,7 @@ def test_step_satisfies_momentum_balance_and_contact_law() -> None:
                 R = pin.exp3(rng.normal(0.0, 0.3, 3))
                 centre = dyn.frame_placement(q, foot).translation
                 ground.append(Box(centre - R[:, 2] * (leg.foot.radius + 0.005), np.array([0.02, 0.02, 0.01]), R))
-            sim = Simulation(robot, terrain=ground, integrator="euler", joint_stops=False)
+            sim = Simulation(robot, floor=-np.inf, terrain=ground, integrator="euler", joint_stops=False)
             sim.reset(q, v)
             tau = rng.normal(0.0, 3.0, robot.nu)
             push = rng.normal(0.0, 10.0, 6)

@@ -121,7 +121,7 @@ def test_mismatched_arguments_are_named(solo: qd.Robot) -> None:
         (lambda: rollout([sim, sim], tau), "twice"),
         (lambda: rollout([sim, other], tau), "of the same sizes"),
         (lambda: rollout(sim, np.zeros((5, 11))), "torques"),
-        (lambda: rollout(sim, np.zeros((2, 5, 12))), "torques"),
+        (lambda: rollout(sim, np.zeros((2, 5, 12))), "torques: 2 rollouts, but 1 plant without .* pass q= "),
         (lambda: rollout(sim, np.zeros(12)), "torques"),
         (lambda: rollout(sim, np.full((5, 12), np.nan)), "finite"),
         (lambda: rollout(sim, tau, q=q[:-1]), "q"),

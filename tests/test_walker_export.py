@@ -260,6 +260,8 @@ def test_different_robots_are_linked_into_one_program(tmp_path: Path) -> None:
         + "    return outcome;\n}\n"
     )
     assert {file for s in sources for file in s.files} <= {path.name for path in tmp_path.iterdir()}
+    configure = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build")]  # those of the last one
+    subprocess.run(configure, check=True, capture_output=True, timeout=60)
     built = cc.compiled(tmp_path, tmp_path / "two", program=tmp_path / "main.c")
     assert subprocess.run([str(built)]).returncode == 0
 

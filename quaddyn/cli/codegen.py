@@ -77,6 +77,8 @@ def codegen(
     plugin of ros2_control and a message node, with which a quadruped walks and another robot stands. See
     `quaddyn.runtime.export_safety` and the similar functions.
     """
+    if out.suffix in (".c", ".h") and not out.is_dir():
+        raise ArgumentError(f"--out: expected a folder, in which files are named after the robot, got {str(out)!r}")
     from ..kernels import c_files
     from ..kernels.operations import OPERATIONS
 

@@ -227,25 +227,21 @@ class Identification(FrozenArrays):
     @property
     def remarks(self) -> tuple[str, ...]:
         """Sentences about torque offsets, mean residuals and drifts that are larger than the noise explains."""
-        robot, out = self.base.robot, list[str]()
-        names = {robot.velocity_index(joint): f"joint {joint!r}" for joint in robot.actuated}
-        error = self.noise / np.sqrt(max(self.samples, 1))
-        for i, (offset, mean, (change, deviation)) in enumerate(
-            zip(self.offset.tolist(), self.mean_residual.tolist(), self.drift.tolist(), strict=True)
-        ):
-            name, limit = names.get(i, f"generalized force {i}"), MIN_NOISE_RATIO * self.noise[i]
-            if abs(offset) > max(limit, SIGNIFICANT_DEVIATIONS * error[i]):
-                out.append(f"{name} has a constant torque offset of {offset:.3g} N m or N")
-            if abs(mean) > max(limit, SIGNIFICANT_DEVIATIONS * error[i]):
-                out.append(
-                    f"the residual of {name} has the mean {mean:.3g} N m or N: a constant is missing, such as the "
-                    "offset of a sensor"
-                )
-            if abs(change) > max(limit, SIGNIFICANT_DEVIATIONS * deviation):
-                out.append(
-                    f"the residual of {name} changes by {change:.3g} N m or N in the course of the data, such as by a "
-                    "warming sensor or gear"
-                )
+        robot = self.base.robot
+        names = {robot.velocity_index(joint): joint for joint in robot.actuated}
+        error = SIGNIFICANT_DEVIATIONS * self.noise / np.sqrt(max(self.samples, 1))
+        drift, drift_error = self.drift[:, 0], SIGNIFICANT_DEVIATIONS * self.drift[:, 1]
+        out = []
+        for text, values, limit in (
+            ("constant torque offsets", self.offset, error),
+            ("a constant is missing, such as the offset of a sensor, since residuals have the mean", self.mean_residual,
+             error),
+            ("residuals change in the course of the data, such as by a warming sensor or gear, by", drift, drift_error),
+        ):  # fmt: skip
+            large = np.flatnonzero(np.abs(values) > np.maximum(MIN_NOISE_RATIO * self.noise, limit)).tolist()
+            if large:
+                words = (f"{names.get(i, f'root component {i}')} {values[i]:.3g}" for i in large)
+                out.append(f"{text} [N m, N]: {', '.join(words)}")
         return tuple(out)
 
     @property

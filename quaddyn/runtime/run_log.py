@@ -410,8 +410,11 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
         total = os.fstat(file.fileno()).st_size
         data = mmap.mmap(file.fileno(), total, access=mmap.ACCESS_READ) if total else b""
     if len(data) < HEAD.size or data[:6] != MAGIC:
+        found = recognize_format(path)
+        advice = "; logs of simulations are accepted by load_log and by quaddyn log show, plot, csv, parquet and mcap"
         raise ArgumentError(
-            f"{path}: expected a recording of a control loop (quaddyn.runtime.Recording), got {recognize_format(path)}"
+            f"{path}: expected a recording of a control loop (quaddyn.runtime.Recording), got {found}"
+            f"{advice if found == SUFFIX_FORMATS['.npz'] else ''}"
         )
     _, version, length, begin, size, capacity = HEAD.unpack_from(data)
     if version != VERSION:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -543,7 +544,15 @@ def _check_friction(friction: float) -> float:
 
 def _make_terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:
     """Returns the terrain of a plant with its floor, from the arguments of the constructor."""
-    surfaces = () if terrain is None else Terrain.from_surfaces(terrain).surfaces
+    given = Terrain(()) if terrain is None else Terrain.from_surfaces(terrain)
+    surfaces, position = given.surfaces, robot.q_home[:2]
+    if surfaces and floor is None and robot.root == "free" and np.isnan(given.height(*position)):
+        warnings.warn(
+            f"terrain: it has no surface below the robot at x = {position[0]:g}, y = {position[1]:g}, and replaces the "
+            "floor, so that the robot falls; add Plane.floor() to the list, or pass floor=",
+            RuntimeWarning,
+            stacklevel=6,
+        )
     if floor is None:
         floor = 0.0 if terrain is None and robot.root != "fixed" else -np.inf
     floor = check_number("floor", floor)

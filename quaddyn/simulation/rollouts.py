@@ -92,6 +92,13 @@ def rollout(
         expected = f"(steps, {robot.nu}) or ({count}, steps, {robot.nu})"
         raise ArgumentError(f"torques: expected shape {expected}, got {torque_array.shape}")
     steps = torque_array.shape[-2]
+    if torque_array.ndim == 3 and len(torque_array) != count:
+        plants_text = "1 plant" if count == 1 else f"{count} plants"
+        source = f"{plants_text} without initial states" if q is None else f"{count} configurations q"
+        raise ArgumentError(
+            f"torques: {len(torque_array)} rollouts, but {source}; pass q= (n, {robot.nq}) and torques "
+            f"(n, steps, {robot.nu}) for the same number n of rollouts"
+        )
     shape = (steps, robot.nu) if torque_array.ndim == 2 else (count, steps, robot.nu)
     torque_array = np.ascontiguousarray(check_vector("torques", torque_array, shape, "steps, nu, or n, steps, nu"))
     states = np.empty((count, steps, robot.nq + robot.nv))
