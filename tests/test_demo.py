@@ -264,6 +264,7 @@ def test_terrain_options_are_parsed() -> None:
         "slope",
         "slope=x",
         "slope=60",
+        "slope=32",
         "slope=nan",
         "slope=1,2,3",
         "stairs=0.1",
@@ -272,6 +273,10 @@ def test_terrain_options_are_parsed() -> None:
     ):
         with pytest.raises(qd.ArgumentError, match="terrain"):
             run_locomotion_demo(robot, terrain=text)
+    with pytest.raises(
+        qd.ArgumentError, match=r"'slope=20,90', since a friction coefficient of 0\.3 holds up to 17 deg"
+    ):
+        run_locomotion_demo(robot, terrain="slope=20,90", friction=0.3)
     with pytest.raises(qd.UnknownNameError, match="stairs"):
         run_locomotion_demo(robot, terrain="stars=0.1,0.3")
 

@@ -230,6 +230,11 @@ def run_locomotion_demo(
     surfaces, tilt = (None, np.eye(3)) if demo_terrain is None else demo_terrain
     controller = LocomotionController(robot, dt=dt, gait=gait, terrain=None if blind else surfaces)
     simulated_plant = PLANTS[plant](robot, dt=0.5 * dt, friction=friction, terrain=surfaces)
+    if (needed_friction := float(np.hypot(*tilt[:2, 2]) / tilt[2, 2])) > friction:
+        raise ArgumentError(
+            f"terrain: no robot can stand on {terrain!r}, since a friction coefficient of {friction:g} holds up to "
+            f"{math.degrees(math.atan(friction)):.0f} degrees, and this slope needs {needed_friction:.2g}"
+        )
     min_duration = STAND_TIME * morphology.time_scale
     if jump is not None and duration <= min_duration:
         raise ArgumentError(
