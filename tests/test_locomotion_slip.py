@@ -123,6 +123,20 @@ def test_creep_proportional_to_load_is_not_a_slip(robot: Robot) -> None:
     assert detector.friction_estimate == pytest.approx(0.2, rel=0.05)
 
 
+@pytest.mark.parametrize(("gap", "detected"), [(1, True), (30, False)])
+def test_contact_lost_for_one_reading_is_not_a_touchdown(robot: Robot, gap: int, detected: bool) -> None:
+    """A foot that gathers way at the end of its stance slips; one that lands is braked at first."""
+    detector, p = SlipDetector(robot, dt=DT, length=0.3), Morphology.from_robot(robot)
+    for _ in range(200):
+        detector.update(sliding_state(robot, 0.01), foot_forces(robot, 0.1), robot.feet)
+    for _ in range(gap):
+        detector.update(sliding_state(robot, 0.1 * p.speed_scale), foot_forces(robot, 0.1), ())
+    for k in range(6):
+        speed = (0.12 + 0.02 * k) * p.speed_scale
+        detector.update(sliding_state(robot, speed), foot_forces(robot, 0.2), robot.feet)
+    assert detector.slipping_feet == (robot.feet if detected else ())
+
+
 def test_friction_bound_recovers_with_time_and_with_sustained_forces(robot: Robot) -> None:
     fast, still = sliding_state(robot, 0.5), sliding_state(robot, 0.0)
     for name in ("solo12", "hyq"):  # short and long legs: above 0.4 within 3 s after ice

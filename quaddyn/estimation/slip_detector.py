@@ -37,6 +37,7 @@ class SlipModel(NamedTuple):
     slipping_variance: float  # variance of the velocity of a slipping foot, per axis [m^2/s^2]
     touchdown_variance: float  # variance added to those of the velocity at touchdown [m^2/s^2]
     touchdown_decay: float  # factor of that variance from one update to the next
+    max_gap: float  # longest time without load after which a foot has not landed again [updates]
     settled_variance: float  # touchdown variance below which a foot is used for the creep compliance [m^2/s^2]
     onset_probability: float  # probability that a slip starts between two updates
     end_probability: float  # probability that a slip ends between two updates
@@ -59,6 +60,7 @@ class SlipMemory(Record):
     is_slipping: IntVector  # (nf,) whether a foot counts as slipping
     evidence: Matrix  # (nf, 2) sums of tangential times normal and of squared normal forces [N^2]
     touchdown_variance: Vector  # (nf,) remaining touchdown variance of the velocity [m^2/s^2]
+    unloaded_updates: Vector  # (nf,) time without load [updates]
     speed: Vector  # (nf,) speed along the ground shortly before [m/s]
     unbraked_updates: Vector  # (nf,) time of slip without deceleration, minus that with it [updates]
     held_ratio: Vector  # (nf,) mean ratio of tangential to normal force while a foot holds
@@ -70,20 +72,19 @@ def make_slip_memory(m: SlipModel) -> SlipMemory:
     """Creates the state of a detector before its first update."""
     n = len(m.radius)
     memory = SlipMemory.allocate(
-        probability=n, is_slipping=n, evidence=(n, 2), touchdown_variance=n, speed=n, unbraked_updates=n,
-        held_ratio=n, creep=2, motion=(n, 6),
+        probability=n, is_slipping=n, evidence=(n, 2), touchdown_variance=n, unloaded_updates=n, speed=n,
+        unbraked_updates=n, held_ratio=n, creep=2, motion=(n, 6),
     )  # fmt: skip
     reset_slip_memory(m, memory)
     return memory
 
 
 @compiled()
-def reset_foot(m: SlipModel, f: SlipMemory, i: int) -> None:
-    """Resets the state of a foot to that before a touchdown."""
+def reset_foot(f: SlipMemory, i: int) -> None:
+    """Resets the state of a foot to that before a touchdown, but for `update_touchdown_variance`."""
     f.probability[i] = 0.0
     f.is_slipping[i] = 0
     f.evidence[i, 0], f.evidence[i, 1] = 0.0, 0.0
-    f.touchdown_variance[i] = m.touchdown_variance
     f.speed[i], f.unbraked_updates[i], f.held_ratio[i] = 0.0, 0.0, 0.0
 
 
@@ -92,7 +93,21 @@ def reset_slip_memory(m: SlipModel, f: SlipMemory) -> None:
     """Resets the detector: no foot slips, friction and creep compliance are unknown."""
     f.creep[0], f.creep[1] = 0.0, 0.0
     for i in range(len(f.probability)):
-        reset_foot(m, f, i)
+        reset_foot(f, i)
+        f.touchdown_variance[i] = m.touchdown_variance
+        f.unloaded_updates[i] = 0.0
+
+
+@compiled()
+def update_touchdown_variance(m: SlipModel, f: SlipMemory, i: int, is_loaded: bool) -> None:
+    """Updates the touchdown variance of a foot, which starts again if the foot has no load for more than a short gap.
+
+    Contact states and estimated forces drop out for single readings at lift-off and at impacts of other feet.
+    """
+    f.unloaded_updates[i] = 0.0 if is_loaded else f.unloaded_updates[i] + 1.0
+    f.touchdown_variance[i] = (
+        m.touchdown_variance if f.unloaded_updates[i] > m.max_gap else m.touchdown_decay * f.touchdown_variance[i]
+    )
 
 
 @compiled()
@@ -121,7 +136,8 @@ def update_slip_probabilities(m: SlipModel, f: SlipMemory, loads: FootLoads) -> 
     compliance_variance = m.holding_variance / information + m.creep_relative_variance * compliance * compliance
     for i in range(len(loads.in_contact)):
         if loads.in_contact[i] == 0:
-            reset_foot(m, f, i)
+            reset_foot(f, i)
+            update_touchdown_variance(m, f, i, False)
             continue
         normal = normals[i]
         for r in range(3):
@@ -161,11 +177,7 @@ def update_slip_probabilities(m: SlipModel, f: SlipMemory, loads: FootLoads) -> 
             + math.log(along_variance * across_variance / (slip_variance * slip_variance))
         )
         # A foot with a small normal force has not landed yet, or lands again.
-        f.touchdown_variance[i] = (
-            m.touchdown_variance
-            if has_force[i] != 0 and normal_force < m.min_normal_force
-            else m.touchdown_decay * f.touchdown_variance[i]
-        )
+        update_touchdown_variance(m, f, i, has_force[i] == 0 or normal_force >= m.min_normal_force)
         p = compute_slip_posterior(m, f.probability[i], odds)
         f.probability[i] = p
         f.is_slipping[i] = 1 if p > (SLIP_END_PROBABILITY if f.is_slipping[i] != 0 else SLIP_ONSET_PROBABILITY) else 0
@@ -277,6 +289,8 @@ MIN_EVIDENCE = 0.1
 #: Standard deviation of a foot's tangential velocity at touchdown [sqrt(g l)], the time constant with which contacts
 #: brake it [sqrt(l/g)], and the deviation below which it no longer disturbs the creep estimate [sqrt(g l)].
 TOUCHDOWN_SPEED, BRAKING_TIME, SETTLED_SPEED = 0.5, 0.075, 0.01
+#: Longest time without load that is not the end of a contact [sqrt(l/g)]; one reading in any case.
+MAX_GAP = 0.03
 #: Creep compliance in sqrt(g l) per m g / n, n the number of feet: standard deviation before anything is measured,
 #: maximum, and difference between feet as a fraction.
 UNKNOWN_CREEP, MAX_CREEP, CREEP_FRACTION = 0.3, 0.5, 0.25
@@ -309,6 +323,7 @@ def make_slip_model(robot: Robot, feet: Sequence[str], dt: float, length: float,
         slipping_variance=holding_variance + SLIDING_SPEED**2 * speed_unit_squared,
         touchdown_variance=TOUCHDOWN_SPEED**2 * speed_unit_squared,
         touchdown_decay=math.exp(-2.0 * dt / (BRAKING_TIME * time_unit)),
+        max_gap=max(1.0, MAX_GAP * time_unit / dt),
         settled_variance=SETTLED_SPEED**2 * speed_unit_squared,
         onset_probability=min(1.0, ONSET_RATE * dt / time_unit),
         end_probability=min(1.0, dt / (SLIP_TIME * time_unit)),
