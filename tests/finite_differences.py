@@ -47,12 +47,6 @@ def along(
     return derivative(lambda t: f(moved(model, q, t * v + 0.5 * t * t * a), v + t * a), step)
 
 
-def by_configuration(model: pin.Model, f: Callable[[Array], Array], q: Array, step: float = STEP) -> Array:
-    """(..., nv) partial derivatives of f along the tangent directions of q."""
-    columns = [derivative(lambda t, e=e: f(pin.integrate(model, q, t * e)), step) for e in np.eye(model.nv)]
-    return np.stack(columns, axis=-1)
-
-
 def by_vector(f: Callable[[Array], Array], x: Array, step: float = STEP) -> Array:
     """(..., n) partial derivatives of f by the entries of a plain vector x."""
     columns = [derivative(lambda t, e=e: f(x + t * e), step) for e in np.eye(x.size)]

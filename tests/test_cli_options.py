@@ -19,7 +19,6 @@ from quaddyn.campaigns.datasheet import QUICK
 from quaddyn.cli import app, campaigning, logs, showing
 from quaddyn.cli import console as cli_console
 from quaddyn.demo import RequestedValue
-from quaddyn.kinematics.leg_survey import IkBranch, LegSurvey
 
 ROBOT = "two_link_leg"
 
@@ -92,64 +91,6 @@ def test_view_shows_a_robot_live_or_writes_a_page(viewer: list[FakeViewer], tmp_
     frames, _, record, _ = written.calls
     assert frames == ("show_frames", ((written.robot.tree.root.name, *written.robot.feet),), {})
     assert record == ("record", (page,), {})
-
-
-@pytest.fixture
-def legs(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any]]:
-    """Recorded calls of the survey of legs and of its animation."""
-    surveyed: list[Any] = []
-    shown: list[Any] = []
-    found = LegSurvey(
-        leg="FL", joints=("hip", "slide"), fixed_joints=("toe", "[tip]"), closed_form=True,
-        branches=(IkBranch("backward", "below", True, 0.98765, 0.5), IkBranch("forward", None, False, 1.0, 0.0)),
-        segments=np.array([0.1, 0.21234]), lower=np.array([-1.0, -math.inf]), upper=np.array([1.5, math.inf]),
-        farthest=np.array([1.3, 0.0, -0.4]), samples=1000, n_reached=990, max_error=1.25e-9, seconds_per_target=2.3e-6,
-        hip=np.array([1.0, 0.0, 0.0]), nearest=np.array([1.0, 0.0, -0.1]), seed=3,
-    )  # fmt: skip
-
-    def survey(leg: Any, **options: Any) -> Any:
-        surveyed.append((leg.name, options))
-        return found
-
-    monkeypatch.setattr("quaddyn.kinematics.survey_leg", survey)
-    monkeypatch.setattr("quaddyn.demo.leg.show_branches", lambda leg, viewer, **o: shown.append((leg.name, o)))
-    return surveyed, shown
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_leg_command_surveys_and_shows_a_leg(
-    there: bool, legs: tuple[list[Any], list[Any]], viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_terminal(monkeypatch, there)
-    surveyed, shown = legs
-    text = run_command("leg", "small_quadruped", "--leg", "FR")
-    assert surveyed == [("FR", {"samples": 1000, "seed": 0})]
-    ((name, options),) = shown
-    options.pop("progress")
-    assert (name, options) == ("FR", {"seconds": 12.0, "realtime": True})
-    assert viewer[0].options == {"serve": True, "open_browser": there, "port": 0, "host": "127.0.0.1"}
-    assert ("waits", None) in viewer[0].calls if there else ("waits", None) not in viewer[0].calls
-    assert ("the view stays open until Ctrl-C" in text) is there and "leg FR follows a target: http://here/" in text
-
-
-def test_leg_command_writes_a_page(
-    legs: tuple[list[Any], list[Any]], viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    set_terminal(monkeypatch, True)
-    surveyed, shown = legs
-    page = tmp_path / "leg.html"
-    text = run_command("leg", "small_quadruped", "--record", page, "--seconds", "3", "--samples", "7", "--seed", "5")
-    assert [name for name, _ in surveyed] == ["FL", "FR", "RL", "RR"]
-    assert surveyed[0][1] == {"samples": 7, "seed": 5}
-    assert (
-        viewer[0].options == {"serve": False, "open_browser": False, "port": 0, "host": "127.0.0.1"}
-        and shown[0][0] == "FL"
-    )
-    assert shown[0][1]["realtime"] is False and shown[0][1]["seconds"] == 3.0 and f"wrote {page}" in text
-    assert ("record", (page,), {"title": f"{viewer[0].robot.name}, leg FL"}) in viewer[0].calls
-    assert ("waits", None) not in viewer[0].calls
-    assert json.loads(run_command("leg", "small_quadruped", "--json"))["legs"] and len(viewer) == 1
-    assert json.loads(run_command("leg", "small_quadruped", "--json", "--record", page))["legs"] and len(viewer) == 2
 
 
 @pytest.fixture

@@ -141,28 +141,6 @@ def test_origins_equal_the_translations_of_placements():
 # -- a State against the stateless calls ---------------------------------------------------------------------
 
 
-def test_state_agrees_with_stateless_calls(dyn):
-    for seed in range(3):
-        q, v, _ = sample(dyn, seed)
-        s = dyn.update(q, v)
-        assert np.array_equal(s.q, q) and np.array_equal(s.v, v)
-        close(s.M, dyn.crba(q))
-        close(s.h, dyn.nle(q, v))
-        close(s.gravity, dyn.gravity(q))
-        close(s.com, dyn.center_of_mass(q))
-        close(s.com_jacobian, dyn.com_jacobian(q))
-        close(s.com_velocity, dyn.com_jacobian(q) @ v)
-        close(s.centroidal_momentum, dyn.centroidal_momentum(q, v))
-        close(s.energy, dyn.energy(q, v))
-        assert s.energy.total == s.energy.kinetic + s.energy.potential
-        for name in tips(dyn.robot):
-            close(s.placement(name).homogeneous, dyn.frame_placement(q, name).homogeneous)
-            for reference in REFERENCES:
-                close(s.jacobian(name, reference=reference), dyn.frame_jacobian(q, name, reference=reference))
-                close(s.velocity(name, reference=reference), dyn.frame_velocity(q, v, name, reference=reference))
-                close(s.drift(name, reference=reference), dyn.frame_drift(q, v, name, reference=reference))
-
-
 PROPERTIES = sorted(k for k, x in vars(State).items() if isinstance(x, property) and k not in ("robot", "is_stale"))
 FRAME_READS = ("placement", "jacobian", "velocity", "drift")
 

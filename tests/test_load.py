@@ -283,14 +283,6 @@ def limits_of(robot: qd.Robot) -> tuple[float, float, float, float]:
     )
 
 
-@pytest.mark.parametrize("big", ["1e9", "1e16", "1.7976931348623157e308", "2147483647"])
-def test_very_large_limits_mean_unlimited(big: str) -> None:
-    robot = qd.load(str(with_limit(lower="-" + big, upper=big, velocity=big, effort=big)))
-    assert limits_of(robot) == (-np.inf, np.inf, np.inf, np.inf)
-    assert "unlimited" in robot.report.provenance[f"{JOINT}.effort"]
-    assert np.isfinite(robot.q_home).all()
-
-
 def test_effort_of_zero_is_a_passive_joint() -> None:
     robot = qd.load(str(with_limit(effort="0")))
     assert JOINT not in robot.actuated
@@ -303,27 +295,6 @@ def test_effort_of_zero_is_a_passive_joint() -> None:
     np.testing.assert_array_equal(full[robot.actuated_index], tau)
     assert JOINT in qd.load(str(with_limit(effort="0")), limits={JOINT: {"effort": 5.0}}).actuated
     assert JOINT in qd.load(str(with_limit(effort="0")), actuated=robot.joint_names).actuated
-
-
-@pytest.mark.parametrize("blank", [{"velocity": "0"}, {"velocity": "0", "effort": "0"}, {"velocity": None}])
-def test_zero_or_missing_velocity_limits_are_unlimited_with_a_warning(blank: dict[str, str | None]) -> None:
-    robot = qd.load(str(with_limit(**blank)))
-    assert limits_of(robot)[2] == np.inf
-    assert (limits_of(robot)[3] == np.inf) == ("effort" in blank)
-    assert any(JOINT in str(f.where) and "unlimited" in f.reason for f in robot.report.warnings)
-
-
-def test_missing_lower_and_upper_are_unlimited_with_a_warning() -> None:
-    robot = qd.load(str(with_limit(lower=None, upper=None)))
-    assert limits_of(robot)[:2] == (-np.inf, np.inf)
-    assert any("unlimited" in f.reason for f in robot.report.warnings)
-    assert robot.feet == FEET
-
-
-def test_missing_upper_is_zero_by_the_specification() -> None:
-    robot = qd.load(str(with_limit(upper=None)))
-    assert limits_of(robot)[1] == 0.0
-    assert any("upper" in f.reason for f in robot.report.warnings)
 
 
 def test_mimic_joint_is_dependent_and_reported() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,10 +21,8 @@ from quaddyn.reference.algebra import (
     log,
     quaternion_rotation,
     rotation_quaternion,
-    rotation_to,
     skew,
 )
-from quaddyn.robot.catalogue import find_entry
 
 twists = arrays(float, 6, elements=st.floats(-3.0, 3.0))
 LIMIT = '<limit lower="-1" upper="1" velocity="5" effort="50"/>'
@@ -107,63 +104,6 @@ def test_fixed_links_add_their_inertia_to_the_parent_body() -> None:
     assert body.inertia == pytest.approx(inertia, abs=1e-13)
 
 
-@pytest.mark.parametrize(("origin", "at"), [('rpy="0 0 0"', (0, 0, 0)), ('xyz="1 2 3"', (1, 2, 3)), ("", (0, 0, 0))])
-def test_omitted_parts_of_an_origin_are_zero(origin: str, at: tuple[int, int, int]) -> None:
-    d = read_urdf(robot_xml(joint_xml("fixed", f"<origin {origin}/>")))
-    np.testing.assert_array_equal(d.joints[0].T, np.block([[np.eye(3), np.array([at]).T], [0, 0, 0, 1]]))
-
-
-def test_rpy_angles_of_an_origin_are_rotations_about_fixed_axes() -> None:
-    d = read_urdf(robot_xml(joint_xml("fixed", f'<origin xyz="1 2 3" rpy="{math.pi / 2} 0 {math.pi / 2}"/>')))
-    # Roll carries y to z, and yaw leaves it there; x goes to y.
-    assert d.joints[0].T @ np.array([0, 1, 0, 1]) == pytest.approx([1, 2, 4, 1])
-    assert d.joints[0].T @ np.array([1, 0, 0, 1]) == pytest.approx([1, 3, 3, 1])
-
-
-def test_an_axis_is_normalized_and_x_by_default() -> None:
-    assert read_urdf(robot_xml(joint_xml("revolute", '<axis xyz="0 3 4"/>'))).joints[0].axis == pytest.approx(
-        [0, 0.6, 0.8]
-    )
-    assert read_urdf(robot_xml(joint_xml("revolute"))).joints[0].axis.tolist() == [1, 0, 0]
-    assert read_urdf(robot_xml(joint_xml("revolute", '<axis xyz="1e-200 0 0"/>'))).joints[0].axis.tolist() == [1, 0, 0]
-
-
-def test_limits_without_a_range_or_of_a_million_mean_unlimited() -> None:
-    def limits(text: str, kind: str = "revolute") -> tuple[float, float]:
-        j = read_urdf(robot_xml(joint_xml(kind, text))).joints[0]
-        return j.lower, j.upper
-
-    assert limits(LIMIT) == (-1, 1)
-    assert limits('<limit upper="2" effort="1" velocity="1"/>') == (0, 2)
-    assert limits('<limit effort="1" velocity="1"/>') == (-math.inf, math.inf)
-    assert limits('<limit lower="-1e16" upper="1e9"/>') == (-math.inf, math.inf)
-    assert limits(LIMIT, "continuous") == (-math.inf, math.inf)
-
-
-def test_joints_are_ordered_depth_first_by_name() -> None:
-    links = "".join(f'<link name="{x}"/>' for x in "abc")
-    text = f"""<robot name="r"><link name="base"/>{links}
-      <joint name="2" type="fixed"><parent link="base"/><child link="a"/></joint>
-      <joint name="10" type="fixed"><parent link="base"/><child link="b"/></joint>
-      <joint name="z" type="fixed"><parent link="b"/><child link="c"/></joint></robot>"""
-    assert [j.name for j in read_urdf(text).joints] == ["10", "z", "2"]
-
-
-def test_joint_losses_are_read_and_can_be_overridden() -> None:
-    text = robot_xml(joint_xml("revolute", '<dynamics damping="0.5" friction="0.2"/>'))
-    v = np.array([-2.0])
-    assert Reference(text).joint_friction(v) == pytest.approx([-1.2])
-    assert Reference(text, damping=np.array([3.0])).joint_friction(v) == pytest.approx([-6.2])
-    assert Reference(text, friction=np.array([0.0])).joint_friction(v) == pytest.approx([-1.0])
-
-
-def test_text_bytes_and_path_give_the_same_model(tmp_path: Path) -> None:
-    file = tmp_path / "r.urdf"
-    file.write_text(CHAIN, encoding="utf-8")
-    masses = [[b.mass for b in Reference(x).model.bodies] for x in (CHAIN, CHAIN.encode(), file, str(file))]
-    assert masses[0] == masses[1] == masses[2] == masses[3]
-
-
 # -- roots ------------------------------------------------------------------------------------------------------------
 FLOATS = (
     f'<robot name="r"><link name="{{}}"/><link name="base">{inertial(0)}</link><link name="tip">{inertial(1)}</link>'
@@ -193,15 +133,6 @@ def test_a_link_that_is_not_the_world_moves_with_the_root() -> None:
 def test_movable_world_link_is_rejected_with_a_moving_root() -> None:
     with pytest.raises(ModelError, match="world"):
         Reference(FLOATS.format("world", "revolute", "world"), root="free")
-
-
-@pytest.mark.parametrize("normal", [(0.0, 0.0, 1.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (0.6, 0.0, -0.8)])
-def test_plane_of_a_planar_joint_has_the_smallest_rotation(normal: tuple[float, float, float]) -> None:
-    R = rotation_to(np.array(normal))
-    np.testing.assert_allclose(R.T @ R, np.eye(3), atol=1e-15)
-    np.testing.assert_allclose(R[:, 2], normal, atol=1e-15)
-    assert np.linalg.det(R) == pytest.approx(1.0)
-    assert np.trace(R) == pytest.approx(1.0 + 2.0 * normal[2])  # of the smallest rotation from z to the normal
 
 
 def test_planar_root_moves_in_the_vertical_plane() -> None:
@@ -271,9 +202,3 @@ def test_mimic_joints_can_be_made_independent() -> None:
 def test_missing_file_raises_a_model_error() -> None:
     with pytest.raises(ModelError, match="not readable XML"):
         read_urdf("nowhere/robot.urdf")
-
-
-def test_mass_of_a_catalogue_robot_is_the_sum_of_its_links() -> None:
-    d = read_urdf(find_entry("go2").path)
-    free = build_model(d, "free")
-    assert sum(b.mass for b in free.bodies) == pytest.approx(sum(x.mass for x in d.links), rel=1e-14)

@@ -230,15 +230,6 @@ def test_link_distances_agree_with_the_geometry_of_the_file() -> None:
         model.distance([np.nan, 0.0])
 
 
-def test_distance_decreases_when_legs_cross() -> None:
-    robot = qd.load("go2")
-    model = CollisionModel(robot)
-    assert 0.0 < model.distance(robot.q_home) < 0.5
-    crossed = robot.configuration(joints={"FL_hip_joint": -0.9, "FR_hip_joint": 0.9})
-    assert model.distance(crossed) < model.distance(robot.q_home)
-    assert set(model.excluded_pairs).isdisjoint(model.pairs)
-
-
 def test_collision_pairs_do_not_depend_on_the_link_order() -> None:
     robot = qd.load("go2")
     model = CollisionModel(robot)
