@@ -850,6 +850,22 @@ def small_arrays_in_tuples(x: Vector, y: Vector, far: bool) -> float:
     return at
 
 
+@compiled()
+def incremented(x: Vector) -> float:
+    x[0] += 1.0
+    return x[0]
+
+
+@compiled(inline=False)
+def weighted_sum(a: float, b: float, c: float) -> float:
+    return a + 2.0 * b + 4.0 * c
+
+
+@case(lambda g: (tame(g, 4), tame(g)))
+def arguments_are_evaluated_from_left_to_right(x: Vector, s: float) -> float:
+    return weighted_sum(incremented(x), s, x[0]) + weighted_sum(x[0], s, incremented(x))
+
+
 @case(lambda g: (tame(g, 4),))
 def counter_of_two_nested_loops(x: Vector) -> float:
     """The inner loop changes the counter for the rest of the body."""

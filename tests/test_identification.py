@@ -523,6 +523,14 @@ def test_exciting_motion_respects_limits_starts_at_rest_and_improves_the_conditi
     np.testing.assert_array_equal(again.sines, motion.sines)
 
 
+def test_exciting_motion_of_a_joint_with_one_limit_stays_on_its_side() -> None:
+    joints = qd.load("two_link_leg", root="fixed").actuated
+    for limit, sign in (({"lower": 5.0, "upper": np.inf}, 1.0), ({"lower": -np.inf, "upper": -5.0}, -1.0)):
+        robot = qd.load("two_link_leg", root="fixed", limits={joints[0]: limit}, q_home=[5.5 * sign, -1.0])
+        q, _, _ = exciting_trajectory(robot, iterations=0).sample(np.linspace(0.0, 10.0, 200))
+        assert (sign * q[:, 0]).min() >= 5.0 and np.ptp(q[:, 0]) > 0.5
+
+
 @pytest.mark.parametrize(
     ("name", "options", "word"),
     [

@@ -120,6 +120,23 @@ def test_tilt_of_a_plane_is_the_smallest_rotation_of_the_vertical_to_its_normal(
     assert np.linalg.det(R) == pytest.approx(1.0) and np.trace(R) == pytest.approx(1.0 + 2.0 * normal[2])
 
 
+def test_heights_of_boxes_and_fields_are_those_of_their_tops() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        R, size = pin.rpy.rpyToMatrix(0.0, 0.0, rng.uniform(-3.0, 3.0)), rng.uniform(0.2, 1.0, 3)
+        box, local = Box(np.array([0.3, -0.2, 0.1]), size, R), rng.uniform(-1.0, 1.0, (50, 2))
+        x, y = (R[:2, :2] @ local.T) + box.center[:2, None]
+        inside = (np.abs(local) <= 0.5 * size[:2]).all(axis=1)
+        np.testing.assert_allclose(box.height(x, y), np.where(inside, 0.1 + 0.5 * size[2], np.nan), atol=1e-12)
+    field = HeightField(np.array([1.0, -2.0]), np.array([0.1, 0.2]), rng.normal(size=(4, 5)))
+    for u, v in rng.uniform(0.0, 1.0, (200, 2)) * (3.0, 4.0):  # the plane through the corners of the triangle
+        i, j = int(u), int(v)
+        third = (i + 1, j) if u - i > v - j else (i, j + 1)
+        points = np.array([(i, j, 1.0), (i + 1, j + 1, 1.0), (*third, 1.0)])
+        plane = np.linalg.solve(points, [field.heights[int(a), int(b)] for a, b, _ in points])
+        assert field.height(1.0 + 0.1 * u, -2.0 + 0.2 * v) == pytest.approx(plane @ (u, v, 1.0), abs=1e-9)
+
+
 def test_bounds_of_a_rotated_box_are_those_of_its_corners() -> None:
     R = pin.exp3(np.array([0.3, -0.5, 0.8]))
     box = Box(np.array([0.3, -0.2, 0.5]), np.array([0.4, 0.6, 0.2]), R)
