@@ -13,9 +13,6 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.control import CartesianImpedance, ForceControl, JointPD, NullSpacePosture
-from quaddyn.identification import load_samples
-from quaddyn.robot import with_payload
-from quaddyn.simulation import stairs
 from quaddyn.strict_attributes import StrictAttributes
 from quaddyn.wbc import (
     ComTask,
@@ -352,22 +349,3 @@ def test_a_type_checker_finds_every_wrong_name_in_user_code_and_nothing_else(tmp
     marked = sum(len(line.partition("  # ")[2].split(", ")) for line in lines if "  # " in line)
     assert marked == 11 and len(wrong) == marked, done.stdout
     assert all("has no attribute" in line for line in wrong), done.stdout
-
-
-def test_messages_of_first_programs_state_what_to_pass(tmp_path: Path) -> None:
-    """Mistakes made in fifteen jobs of a new user."""
-    robot = qd.load("go2")
-    dyn, q, v = qd.Dynamics(robot), robot.q_home, np.zeros(robot.nv)
-    wbc, loaded = qd.WholeBodyController(robot), with_payload(robot, 2.0)
-    with pytest.raises(qd.ArgumentError, match=r"q: .* got shape \(5, 19\); for a batch of states .* qd.compile"):
-        dyn.rnea(np.tile(q, (5, 1)), v, v)
-    with pytest.raises(qd.ArgumentError, match=r"state: belongs to another robot .* qd.Dynamics\(controller.robot\)"):
-        wbc.compute(qd.Dynamics(loaded).update(q, v))
-    with pytest.raises(TypeError, match=r"tau: .* got .*Command; pass its attribute tau"):
-        qd.Simulation(robot).step(wbc.compute(dyn.update(q, v)))  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"terrain: .* such as `plant.terrain`, got tuple"):
-        qd.LocomotionController(robot, terrain=stairs(3, rise=0.05, tread=0.3))  # type: ignore[arg-type]
-    file = tmp_path / "mine.csv"
-    file.write_text("t,q_hip,torque_hip\n0.0,1.0,2.0\n", encoding="utf-8")
-    with pytest.raises(qd.ArgumentError, match=r"it has 't', 'q_hip', 'torque_hip'; map the names .*--column"):
-        load_samples(file, robot)
