@@ -96,40 +96,29 @@ def case(make):
     return register
 
 
+# fmt: off
 # -- numbers ---------------------------------------------------------------------------------------------------------
 @case(lambda g: (ints(g),))
 def floor_division(n: int) -> int:
     """Floor division, also of negative numbers."""
     return n // 7 + n // 1 - n // 8 + n // 1000003
-
-
 @case(lambda g: (ints(g),))
 def remainder(n: int) -> int:
     return n % 7 * 1000000 + n % 8 + n % MANY - n % True
-
-
 @case(lambda g: (ints(g), ints(g), ints(g)))
 def wrap(a: int, b: int, c: int) -> int:
     return a * b + c - a * 3 + -b - (c & 255 | 4096)
-
-
 @case(lambda g: (ints(g), ints(g)))
 def bits(a: int, b: int) -> int:
     flag = (a > b) | (a == 3) & (b < 0)
     return (a & b | 6) + flag
-
-
 @case(lambda g: (ints(g), ints(g), ints(g)))
 def int_extremes(a: int, b: int, c: int) -> int:
     return min(a, b, c) // 2 + max(a, b, c) // 2 + abs(c // 2) + min(a, 3) % 5 + abs(a < b) + max(c, LEAST) % 7
-
-
 @case(lambda g: (floats(g), floats(g), floats(g)))
 def float_extremes(a: float, b: float, c: float) -> float:
     """Minima and maxima with NaN and signed zeros: the first value unless another one is smaller or larger."""
     return min(a, b) if c > 0.0 else max(a, b, c, 0.0) if c < 0.0 else min(c, a, 1)
-
-
 @case(lambda g: (floats(g), floats(g)))
 def relations(a: float, b: float) -> int:
     n = 0
@@ -148,13 +137,9 @@ def relations(a: float, b: float) -> int:
     if not a < b:
         n += 64
     return n
-
-
 @case(lambda g: (floats(g), floats(g), floats(g), ints(g)))
 def chains(a: float, b: float, c: float, n: int) -> int:
     return (a < b < c) + 2 * (a <= b == c != 1.0) + 4 * (-5 < n <= 5) + 8 * (0 <= a < 2) + 16 * (a < b) * (b < a)
-
-
 @case(lambda g: (floats(g), floats(g), floats(g)))
 def arithmetic(a: float, b: float, c: float) -> float:
     s = a - (b - c) * HALF - -a * (b + c)
@@ -162,8 +147,6 @@ def arithmetic(a: float, b: float, c: float) -> float:
     s -= (a - c) - (b - a)
     s *= a + 1.0
     return s - (a + b) * (c - 1.5) * 1e-3
-
-
 @case(lambda g: (tame(g), tame(g), int(g.integers(-5, 6)), bool(g.random() < 0.5)))
 def conversions(a: float, b: float, n: int, flag: bool) -> float:
     s = 0.0
@@ -173,41 +156,27 @@ def conversions(a: float, b: float, n: int, flag: bool) -> float:
     k = flag
     s = s * 0.5 + k
     return s / (2.0 + abs(a)) + (1.0 if flag else 2.0)
-
-
 @case(lambda g: (floats(g),))
 def to_int(a: float) -> int:
     return int(a)
-
-
 @case(lambda g: (floats(g),))
 def to_floor(a: float) -> int:
     return math.floor(a)
-
-
 @case(lambda g: (floats(g), floats(g)))
 def finite(a: float, b: float) -> bool:
     return math.isfinite(a) and not math.isfinite(b * 0.5)
-
-
 @case(lambda g: (tame(g), tame(g)))
 def library(a: float, b: float) -> float:
     return math.sqrt(abs(a)) + math.sin(a) * math.cos(b) + math.atan2(a, b) - math.exp(b) + math.log(abs(a) + 1e-3)
-
-
 @case(lambda g: (tame(g), tame(g)))
 def more_library(a: float, b: float) -> float:
     cosine = a / math.sqrt(a * a + b * b + 1e-3)
     return math.acos(cosine) + math.log1p(abs(b)) + math.copysign(a, b)
-
-
 @case(lambda g: (ints(g), ints(g), bool(g.random() < 0.5)))
 def truth(a: int, b: int, flag: bool) -> bool:
     if (a and not b) or (flag and (a or b)):
         return (a != 0 and flag) or b > a
     return not (a or flag)
-
-
 @case(lambda g: (floats(g), floats(g, 3)))
 def not_a_number(a: float, x: Vector) -> int:
     """0 / 0 and roots of negative numbers in an array, where Python does not raise."""
@@ -219,30 +188,21 @@ def not_a_number(a: float, x: Vector) -> int:
     x[1] = -x[2]
     return n
 
-
 # -- order -----------------------------------------------------------------------------------------------------------
 @compiled()
 def note(log: IntVector, what: int) -> int:
     log[0] += 1
     log[log[0]] = what
     return what
-
-
 @compiled(inline=False)
 def noted(log: IntVector, what: int) -> float:
     return 0.5 * note(log, what)
-
-
 @compiled()
 def pair(log: IntVector, a: int, b: int) -> tuple[int, float]:
     note(log, 100 + a)
     return a - b, 0.25 * b
-
-
 def _log(g):
     return (np.zeros(64, dtype=np.int64), *(int(n) for n in g.integers(0, 4, size=3)))
-
-
 @case(_log)
 def left_to_right(log: IntVector, a: int, b: int, c: int) -> float:
     log[40 + note(log, a)] = note(log, b)
@@ -250,8 +210,6 @@ def left_to_right(log: IntVector, a: int, b: int, c: int) -> float:
     s += pair(log, note(log, c), log[0])[1] - pair(log, log[0], note(log, a))[0]
     log[50] = log[0] + note(log, 9) * log[0]
     return s + max(noted(log, 1), log[0], noted(log, 2))
-
-
 @case(_log)
 def short_circuit(log: IntVector, a: int, b: int, c: int) -> int:
     n = 0
@@ -264,8 +222,6 @@ def short_circuit(log: IntVector, a: int, b: int, c: int) -> int:
         n += 1
     k = note(log, 20) if a < b else note(log, 21) - log[0]
     return n + hit + k
-
-
 @case(_log)
 def several_targets(log: IntVector, a: int, b: int, c: int) -> int:
     x = y = note(log, a)
@@ -276,12 +232,9 @@ def several_targets(log: IntVector, a: int, b: int, c: int) -> int:
     i = log[33 + i] = log[32] + 1
     (x, y), (_unused, z) = pair_of(x, y), (y, x)
     return x + 10 * y + 100 * z + i
-
-
 @compiled()
 def pair_of(a: int, b: int) -> tuple[int, int]:
     return b, a - b
-
 
 # -- loops -----------------------------------------------------------------------------------------------------------
 @case(lambda g: tuple(int(n) for n in g.integers(-6, 12, size=2)))
@@ -308,8 +261,6 @@ def counting(a: int, b: int) -> int:
                 continue
             s += i * j
     return s * 100 + k
-
-
 @case(lambda g: tuple(int(n) for n in g.integers(0, 40, size=2)))
 def endless(a: int, b: int) -> int:
     n = 0
@@ -333,8 +284,6 @@ def endless(a: int, b: int) -> int:
                 break
             a -= 1
     return found + a
-
-
 @case(lambda g: tuple(int(n) for n in g.integers(0, 9, size=1)))
 def branches(a: int) -> int:
     if a == 0:
@@ -352,15 +301,12 @@ def branches(a: int) -> int:
                 x += k
     return x
 
-
 # -- arrays ----------------------------------------------------------------------------------------------------------
 def _arrays(g):
     return (
         tame(g, 7), tame(g, (3, 4)), tame(g, (2, 3, 4)), g.integers(0, 3, size=5), int(g.integers(0, 2)),
         int(g.integers(0, 3)), int(g.integers(0, 4)),
     )  # fmt: skip
-
-
 @case(_arrays)
 def indexing(x: Vector, M: Matrix, T: Tensor, N: IntVector, i: int, j: int, k: int) -> float:
     s = x[i] + M[j, k] + T[i, j, k] + x[-1] + M[-1, -2] + T[-2, j, -4] + x[N[j]] + M[N[1]][k] + T[i][j][k] + T[i, j][k]
@@ -371,8 +317,6 @@ def indexing(x: Vector, M: Matrix, T: Tensor, N: IntVector, i: int, j: int, k: i
     M[j][k] = M[N[2], 1] + T[1][N[3], 2]
     N[j] += 3
     return s
-
-
 @case(_arrays)
 def views(x: Vector, M: Matrix, T: Tensor, N: IntVector, i: int, j: int, k: int) -> float:
     y = x[i:]
@@ -389,8 +333,6 @@ def views(x: Vector, M: Matrix, T: Tensor, N: IntVector, i: int, j: int, k: int)
     a, b, c = Q.shape
     _, d, _ = T.shape
     return whole[2] + n + 10 * m + 100 * a + 1000 * b + c + d + T.shape[0] + M[1:].shape[0] + x[2:-1].shape[0]
-
-
 @case(lambda g: (tame(g, 60), int(g.integers(0, 5)), int(g.integers(1, 4)), int(g.integers(1, 4))))
 def carving(memory: Vector, at: int, rows: int, columns: int) -> float:
     A = matrix(memory, at, rows, columns)
@@ -401,8 +343,6 @@ def carving(memory: Vector, at: int, rows: int, columns: int) -> float:
     C = memory[:12].reshape((3, 4))
     line = A.reshape(rows * columns)
     return B[columns - 1, rows - 1] + C[2, 1] + line[rows * columns - 1] + A.shape[1] + T.shape[0]
-
-
 @case(lambda g: (g.integers(-128, 128, size=(3, 5)).astype(np.int8), ints(g, 6), int(g.integers(0, 3))))
 def bytes_and_ints(W: ByteMatrix, N: IntVector, i: int) -> int:
     row = W[i]
@@ -412,13 +352,9 @@ def bytes_and_ints(W: ByteMatrix, N: IntVector, i: int) -> int:
     N[i] = N[i + 1] % 1000 + row[0]
     N[5] = int(row[1] < row[2])
     return s + first_byte(row)
-
-
 @compiled()
 def first_byte(w: ByteVector) -> int:
     return w[0]
-
-
 @case(lambda g: (floats(g, 4), g.integers(0, 4, size=(2, 3))))
 def local_arrays(x: Vector, N: IntMatrix) -> float:
     near, square, T = zeros(4), local(2, 3), zeros(2, 2, 2)
@@ -429,8 +365,6 @@ def local_arrays(x: Vector, N: IntMatrix) -> float:
     fill(near, T[1])
     T[0, 1, 1] = near[0]
     return near[1] + square[1, 2] + T[1, 1, 0] + T[0, 0, 0] + len(T)
-
-
 @compiled()
 def fill(x: Vector, M: Matrix) -> None:
     """Writes; returns nothing."""
@@ -440,20 +374,15 @@ def fill(x: Vector, M: Matrix) -> None:
     if x[0] > 1.0:
         return
     x[0] = 2.0
-
-
 @compiled()
 def row_of(M: Matrix, i: int) -> Vector:
     """A view of an argument can be returned."""
     return M[i]
-
-
 @case(lambda g: (tame(g, (3, 4)), int(g.integers(0, 3))))
 def returned_views(M: Matrix, i: int) -> float:
     row = row_of(M, i)
     row[0] = 4.0
     return row_of(M, 0)[1] + len(row_of(M, 1)) + row_of(M[1:], 1)[2]
-
 
 # -- tuples and records ----------------------------------------------------------------------------------------------
 class Inner(NamedTuple):
@@ -474,36 +403,24 @@ class Outer(NamedTuple):
 class Plain(NamedTuple):
     a: float
     b: float
-
-
 def _records(g):
     def inner():
         return Inner(tame(g), bool(g.random() < 0.5), bool(g.random() < 0.5), tame(g, 3))
 
     return (Outer(int(g.integers(0, 5)), inner(), tame(g, (2, 2)), inner(), bool(g.random() < 0.5)), inner(), tame(g))
-
-
 @compiled()
 def inner_sum(r: Inner) -> float:
     return r.weight + r.row[0] + (1.0 if r.flag else 0.0) + (10.0 if r.other else 0.0)
-
-
 @compiled(inline=False)
 def swapped(r: Outer) -> Outer:
     return Outer(r.count + 1, r.second, r.M, first_of(r), not r.on)
-
-
 @compiled()
 def first_of(r: Outer) -> Inner:
     return r.first
-
-
 @compiled()
 def heavier(r: Inner, by: float) -> Inner:
     r = Inner(flag=r.other, other=r.flag, weight=r.weight + by, row=r.row)
     return r
-
-
 @case(_records)
 def records(r: Outer, i: Inner, x: float) -> float:
     s = swapped(swapped(r))
@@ -514,8 +431,6 @@ def records(r: Outer, i: Inner, x: float) -> float:
     if on and s.on == r.on:
         out += t.M[0, 1] + second.weight
     return out + inner_sum(r.first if on else i) + inner_sum(Inner(x, on, not on, i.row)) + swapped(r).first.weight
-
-
 @case(_records)
 def records_in_loops(r: Outer, i: Inner, x: float) -> float:
     """Records are values: copies in other records do not change."""
@@ -529,8 +444,6 @@ def records_in_loops(r: Outer, i: Inner, x: float) -> float:
             first = old.second
     first, before = before, first
     return inner_sum(kept[0]) + 3.0 * inner_sum(first) - inner_sum(before) + old.first.weight + kept[1]
-
-
 @case(lambda g: (tame(g), tame(g), int(g.integers(0, 5))))
 def tuples(a: float, b: float, n: int) -> float:
     t = (a, n, (b, n > 2))
@@ -541,14 +454,11 @@ def tuples(a: float, b: float, n: int) -> float:
     x, y = p
     c, d = d, c
     return c + 2.0 * d + k + flag + e + x * 3.0 + y + q.a * p.b + split(a, b)[1]
-
-
 @compiled(inline=True)
 def split(a: float, b: float) -> tuple[float, float]:
     if a < b:
         return a, 1
     return b, a - b
-
 
 # -- lanes -----------------------------------------------------------------------------------------------------------
 def _lanes(g):
@@ -558,13 +468,9 @@ def _lanes(g):
     rows = np.zeros((3, 32))
     rows[:, :m] = tame(g, (3, m))
     return room, rows, m, int(g.integers(-2, 5)), tame(g)
-
-
 @compiled()
 def twice(x: Lanes, f: float) -> Lanes:
     return x * f + x
-
-
 @case(_lanes)
 def lanes(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
     s = broadcast8(0.0)
@@ -578,8 +484,6 @@ def lanes(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
         store8(-t, x, i + 24)
     pick = s if f > 0.0 else t
     return sum8(s) + sum8(mask_range8(t, first, 3)) - sum8(pick)
-
-
 @case(lambda g: (tame(g, (2, 3)), tame(g, 11)))
 def lanes_at_the_end(M: Matrix, x: Vector) -> float:
     """Loads beyond the end of an array; Python reads zeros there."""
@@ -588,13 +492,9 @@ def lanes_at_the_end(M: Matrix, x: Vector) -> float:
         + sum8(mask_range8(load8(M, 1, 0), 0, 3))
         + sum8(mask_range8(load8(x, 3), 1, 1))
     )
-
-
 @case(lambda g: (tame(g, 40), int(g.integers(0, 8))))
 def cache_lines(x: Vector, k: int) -> int:
     return alignment(x[k:])
-
-
 @case(_lanes)
 def lanes_by_lane(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
     s = broadcast8(0.0)
@@ -606,7 +506,6 @@ def lanes_by_lane(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
         store8(select8(b, broadcast8(f), root), x, i + 24)
     return sum8(s)
 
-
 # -- kernels by address ----------------------------------------------------------------------------------------------
 @ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.POINTER(ctypes.c_double)] * 3)
 def scaled_sum(x, y, out):
@@ -614,28 +513,21 @@ def scaled_sum(x, y, out):
     for i in range(2):
         out[i] = x[0] * y[i] + x[1]
     return sum(out[i] < 0.0 for i in range(2))
-
-
 @case(lambda g: (ctypes.cast(scaled_sum, ctypes.c_void_p).value, tame(g, 5), tame(g, (3, 2))))
 def kernels(address: int, x: Vector, M: Matrix) -> float:
     call_kernel(address, x, M[0], M[1])
     x[0] = 0.5
     n = M[0, 0] + call_kernel(address, x[1:], M[1], M[2]) * M[2, 0] + M[2, 1]
     return n + call_kernel(address, x[3:5], vec_of(M, x), M[0])
-
-
 @compiled()
 def vec_of(M: Matrix, x: Vector) -> Vector:
     x[2] += M[1, 1]
     return x[1:3]
 
-
 # -- loops over constant tuples --------------------------------------------------------------------------------------
 @compiled(inline=False)
 def spring(x: float, k: float) -> float:
     return -k * x
-
-
 @compiled()
 def cubic(x: float, k: float) -> float:
     return -k * x * x * x
@@ -649,16 +541,12 @@ class Law(NamedTuple):
 
 LAWS = Law(3, spring), Law(-1, cubic, 0.5), Law(7, spring, 2.0)
 GAINS = 0.5, 2, -1.25
-
-
 @case(lambda g: (floats(g), int(g.choice([3, -1, 7, 8]))))
 def chosen_law(x: float, code: int) -> float:
     for law in LAWS:
         if code == law.code:
             return law.force(x, law.rate)
     return 0.0
-
-
 @case(lambda g: (floats(g, 5), int(g.integers(0, 4))))
 def loops_in_loops_over_constants(x: Vector, n: int) -> float:
     s = 0.0
@@ -671,7 +559,6 @@ def loops_in_loops_over_constants(x: Vector, n: int) -> float:
                 x[i] += 0.01 * y
             s += gain * x[i]
     return s
-
 
 # -- mutable records -------------------------------------------------------------------------------------------------
 class Phase(enum.IntEnum):
@@ -695,8 +582,6 @@ class Walk(Record):
     attitude: Quat
     right: Leg
     speed: float
-
-
 def _walk(g, make=floats):
     walk = Walk.allocate(P=(3, 4), order=5)
     walk.ticks, walk.is_moving = int(g.integers(-5, 5)), bool(g.random() < 0.5)
@@ -705,8 +590,6 @@ def _walk(g, make=floats):
     for leg in (walk.left, walk.right):
         leg.phase, leg.foot, leg.load = Phase(int(g.choice([1, 5]))), make(g, 3), make(g)
     return walk
-
-
 @compiled(inline=False)
 def lift_off(leg: Leg, dt: float) -> bool:
     """Moves a foot and changes its phase, within the caller's memory."""
@@ -715,19 +598,13 @@ def lift_off(leg: Leg, dt: float) -> bool:
     leg.foot += vec3(0.0, 0.0, dt)
     leg.load *= 0.5
     return was_stance
-
-
 @case(lambda g: (_walk(g), int(g.choice([1, 5]))))
 def converted_phase(walk: Walk, phase: int) -> int:
     walk.left.phase = Phase(phase)
     return walk.left.phase + Phase(walk.right.phase)
-
-
 @compiled()
 def heavier_leg(walk: Walk) -> Leg:
     return walk.left if walk.left.load > walk.right.load else walk.right
-
-
 @case(lambda g: (_walk(g), floats(g)))
 def record_numbers(walk: Walk, x: float) -> float:
     walk.ticks += 3
@@ -738,8 +615,6 @@ def record_numbers(walk: Walk, x: float) -> float:
     old, walk.speed = walk.speed, walk.P[1, 2]
     walk.left.load, walk.ticks = old, int(walk.is_moving)
     return old + walk.left.load + walk.ticks
-
-
 @case(lambda g: (_walk(g, tame), tame(g)))
 def record_vectors(walk: Walk, dt: float) -> float:
     v = walk.R @ walk.left.foot
@@ -750,8 +625,6 @@ def record_vectors(walk: Walk, dt: float) -> float:
     walk.P[0, 0:3] = walk.R[2]
     walk.attitude = quat(walk.attitude[1], walk.attitude[0], dt, 1.0)
     return v @ walk.right.foot + norm(walk.left.foot)
-
-
 @case(lambda g: (_walk(g), tame(g), int(g.integers(0, 2))))
 def records_in_records(walk: Walk, dt: float, leg: int) -> int:
     moved = lift_off(walk.left if leg == 0 else walk.right, dt)
@@ -762,13 +635,9 @@ def records_in_records(walk: Walk, dt: float, leg: int) -> int:
     if lift_off(heavy, -dt):
         return 7
     return 100 * heavy.phase + 10 * int(moved) + walk.left.phase
-
-
 @case(lambda g: (_walk(g), tame(g)))
 def record_chosen_by_its_own_number(walk: Walk, dt: float) -> int:
     return int(lift_off(walk.left if walk.left.phase == Phase.STANCE else walk.right, dt)) + walk.left.phase
-
-
 @case(lambda g: (_walk(g), _walk(g)))
 def records_with_arrays_are_copied(walk: Walk, other: Walk) -> float:
     other.ticks += 1
@@ -776,12 +645,9 @@ def records_with_arrays_are_copied(walk: Walk, other: Walk) -> float:
     other.P[0, 0] += 1.0
     return walk.P[2, 3] + walk.order[4] + walk.left.load + walk.ticks
 
-
 # -- small arrays ----------------------------------------------------------------------------------------------------
 def _vectors(g, count, make=floats):
     return tuple(make(g, 3) for _ in range(count))
-
-
 @case(lambda g: (*_vectors(g, 3), floats(g), int(g.integers(0, 3))))
 def small_vectors(x: Vector, y: Vector, out: Vector, s: float, i: int) -> float:
     a, b = vec3(x), vec3(y[0], y[1], y[2:3][0])
@@ -791,8 +657,6 @@ def small_vectors(x: Vector, y: Vector, out: Vector, s: float, i: int) -> float:
     out[0:3] += a if s > 0.0 else b
     first, _, last = c
     return a @ b + norm(c) + c[i] + first - last + (a - b)[1]
-
-
 @case(lambda g: (floats(g, 6), floats(g, (4, 6)), floats(g, (2, 4, 6)), ints(g, 5), int(g.integers(0, 2)), floats(g)))
 def array_assignments(x: Vector, M: Matrix, T: Tensor, n: IntVector, k: int, a: float) -> float:
     y = local(6)
@@ -806,8 +670,6 @@ def array_assignments(x: Vector, M: Matrix, T: Tensor, n: IntVector, k: int, a: 
     n[:1] = k
     y[1:4] = n[:3]
     return y[0] + y[5]
-
-
 @case(lambda g: (floats(g, (3, 3)), floats(g, (2, 3, 3)), floats(g, (4, 5)), floats(g, 3), floats(g)))
 def small_matrices(M: Matrix, T: Tensor, P: Matrix, x: Vector, s: float) -> float:
     A, B = mat3(M), mat3(T[1])
@@ -819,8 +681,6 @@ def small_matrices(M: Matrix, T: Tensor, P: Matrix, x: Vector, s: float) -> floa
     set_block3(P, 1, 2, block3(P, 0, 1) + C)
     P[3, 1:4] = v
     return C[0, 2] + C[-1, -1] + v @ C[1] + inverse3(A)[0, 0]
-
-
 @case(lambda g: (tame(g, 3), tame(g, (3, 3)), tame(g, 4), tame(g)))
 def small_rotations(phi: Vector, R: Matrix, q: Vector, s: float) -> float:
     turn = exp3(vec3(phi) * s)
@@ -829,8 +689,6 @@ def small_rotations(phi: Vector, R: Matrix, q: Vector, s: float) -> float:
     q[:] = back
     phi[:] = left_jacobian3(vec3(phi)) @ vec3(phi)
     return back[3]
-
-
 @compiled()
 def axis_of(a: Vec3, far: bool) -> tuple[Vec3, float]:
     """Small arrays in tuples, in branches and in loops."""
@@ -841,31 +699,21 @@ def axis_of(a: Vec3, far: bool) -> tuple[Vec3, float]:
         longest = cross(longest, vec3(0.0, at, 1.0)) if a[i] > 0.0 else longest
         at += a[i]
     return longest, at
-
-
 @case(lambda g: (*_vectors(g, 2, tame), bool(g.integers(0, 2))))
 def small_arrays_in_tuples(x: Vector, y: Vector, far: bool) -> float:
     a, at = axis_of(vec3(x), far)
     y[:] = a
     return at
-
-
 @compiled()
 def incremented(x: Vector) -> float:
     x[0] += 1.0
     return x[0]
-
-
 @compiled(inline=False)
 def weighted_sum(a: float, b: float, c: float) -> float:
     return a + 2.0 * b + 4.0 * c
-
-
 @case(lambda g: (tame(g, 4), tame(g)))
 def arguments_are_evaluated_from_left_to_right(x: Vector, s: float) -> float:
     return weighted_sum(incremented(x), s, x[0]) + weighted_sum(x[0], s, incremented(x))
-
-
 @case(lambda g: (tame(g, 4),))
 def counter_of_two_nested_loops(x: Vector) -> float:
     """The inner loop changes the counter for the rest of the body."""
@@ -875,7 +723,6 @@ def counter_of_two_nested_loops(x: Vector) -> float:
             total += x[i]
         total += 10.0 * x[i]
     return total
-
 
 # -- names that are reserved in C ------------------------------------------------------------------------------------
 @case(lambda g: (tame(g), tame(g), tame(g, 3)))

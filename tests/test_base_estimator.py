@@ -19,6 +19,7 @@ from quaddyn.estimation.invariant_filter import (
     apply_correction,
     compute_encoder_noise,
     evaluate_innovation,
+    set_foothold,
 )
 from quaddyn.locomotion import LocomotionController
 from quaddyn.simulation import Encoders, FootSensors, Imu, MujocoPlant, Sensors
@@ -338,16 +339,18 @@ def test_weight_of_a_correction_scales_it() -> None:
 def test_flat_ground_determines_the_height_of_footholds_far_from_the_start() -> None:
     """The measured height is a combination of the errors of foothold and attitude, whose variance becomes small."""
     robot = qd.load("go2")
-    estimator = BaseEstimator(robot, dt=DT, flat_ground=True)
-    q = robot.q_home.copy()
+    estimator, q = BaseEstimator(robot, dt=DT, flat_ground=True), robot.q_home.copy()
     q[:2] = 30.0, -20.0
     estimator.reset(q)
     resting(estimator, 1)
-    state, n = estimator._state, len(estimator._state.P)
+    state, model, rng = estimator._state, estimator._model, np.random.default_rng(0)
     for i in range(len(robot.feet)):
-        H = np.zeros(n)
+        A = 0.1 * rng.normal(size=state.P.shape)
+        state.P[:] = A @ A.T
+        set_foothold(model, state, estimator._term_values, i)
+        H = np.zeros(len(A))
         H[:2], H[FEET + 3 * i + 2] = (state.feet[i, 1], -state.feet[i, 0]), 1.0
-        assert 0.0 <= H @ state.P @ H <= estimator._model.variance.ground_height * 1.001
+        assert 0.0 <= H @ state.P @ H <= 1.001 * model.variance.ground_height
 
 
 def test_initialization_at_rest_uses_measured_tilt_and_lowest_foot() -> None:

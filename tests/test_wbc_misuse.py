@@ -45,7 +45,7 @@ def test_acceleration_bounds_of_a_joint_keep_its_range_and_velocity() -> None:
         low, high = acceleration_bounds(p, 0, q, v)
         for sign, bound in ((1.0, high), (-1.0, low)):
             distance, toward, a = 1.0 - sign * q, sign * v, sign * bound
-            if low == high or a <= -braking[0] * (1.0 - 1e-9):
+            if (low == high and distance >= 0.0) or a <= -braking[0] * (1.0 - 1e-9):
                 continue  # the ranges of both sides are empty, or the joint brakes as strongly as it can
             assert toward + h * a <= speed * (1.0 + 1e-9)
             if distance < 0.0:  # it returns at the speed that ends the violation in the given time, or at its limit
