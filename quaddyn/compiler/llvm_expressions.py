@@ -241,6 +241,33 @@ class InstructionWriter:
         down = self.instruction(f"sext i1 {negative} to i64")
         return self.instruction(f"add i64 {self.instruction(f'sdiv i64 {x}, {by}')}, {down}")
 
+    # -- entries of arrays -------------------------------------------------------------------------------------
+    def load_entry(self, pointer: str, item: str) -> str:
+        """Writes the load of an array entry; bytes become integers of 64 bits."""
+        type_, align, alias = ITEMS[item]
+        x = self.instruction(f"load {type_}, ptr {pointer}, align {align}, !tbaa {alias}")
+        return self.instruction(f"sext i8 {x} to i64") if item == "byte" else x
+
+    def store_entry(self, pointer: str, item: str, x: str) -> None:
+        """Writes the store of an array entry; a byte is given as an integer of 64 bits."""
+        type_, align, alias = ITEMS[item]
+        if item == "byte":
+            x = self.instruction(f"trunc i64 {x} to i8")
+        self.line(f"store {type_} {x}, ptr {pointer}, align {align}, !tbaa {alias}")
+
+    def load_lanes(self, pointer: str) -> str:
+        """Writes the load of `LANE_WIDTH` consecutive floats."""
+        return self.instruction(f"load {VECTOR}, ptr {pointer}, align 8, !tbaa !1")
+
+    def store_lanes(self, pointer: str, x: str) -> None:
+        """Writes the store of `LANE_WIDTH` consecutive floats."""
+        self.line(f"store {VECTOR} {x}, ptr {pointer}, align 8, !tbaa !1")
+
+    def call_kernel(self, address: str, pointers: Sequence[str]) -> str:
+        """Writes the call of machine code at an address, with the first entries of arrays."""
+        function = self.instruction(f"inttoptr i64 {address} to ptr")
+        return self.instruction(f"call i64 {function}({', '.join(f'ptr {each}' for each in pointers)})")
+
     def offset_pointer(self, pointer: str, item: str, by: str) -> str:
         """Writes a pointer advanced by a number of entries."""
         return (
@@ -287,10 +314,7 @@ class LlvmExpressionWriter(InstructionWriter):
             case Intrinsic():
                 return self.intrinsic(e)
             case Subscript():
-                pointer, item = self.entry_address(e)
-                type_, align, alias = ITEMS[item]
-                x = self.instruction(f"load {type_}, ptr {pointer}, align {align}, !tbaa {alias}")
-                return (self.instruction(f"sext i8 {x} to i64") if item == "byte" else x,)
+                return (self.load_entry(*self.entry_address(e)),)
             case SlicedView():
                 return self.view(e)
             case AxisLength():
@@ -513,9 +537,9 @@ class LlvmExpressionWriter(InstructionWriter):
             pointer, sizes = self.pointer_and_sizes(location[0])
             pointer = self.offset_pointer(pointer, "float", self.flat_offset(location[1:], sizes))
             if name == "store8":
-                self.line(f"store {VECTOR} {lanes}, ptr {pointer}, align 8, !tbaa !1")
+                self.store_lanes(pointer, lanes)
                 return ()
-            return (self.instruction(f"load {VECTOR}, ptr {pointer}, align 8, !tbaa !1"),)
+            return (self.load_lanes(pointer),)
         values = [self.value(each)[0] for each in e.arguments]
         x = values[0]
         match name:
@@ -543,8 +567,7 @@ class LlvmExpressionWriter(InstructionWriter):
                 address = self.instruction(f"sub i64 0, {self.instruction(f'ptrtoint ptr {x} to i64')}")
                 return (self.instruction(f"lshr i64 {self.instruction(f'and i64 {address}, 63')}, 3"),)
             case "call_kernel":
-                function = self.instruction(f"inttoptr i64 {x} to ptr")
-                return (self.instruction(f"call i64 {function}({', '.join(f'ptr {each}' for each in values[1:])})"),)
+                return (self.call_kernel(x, values[1:]),)
             case "sum8":
                 return (self.sum_lanes(x),)
             case "mask_range8":

@@ -8,7 +8,6 @@ from .kinds import (
     EPILOGUE,
     FLOAT,
     INT,
-    ITEMS,
     NOTHING,
     Callee,
     Kind,
@@ -186,11 +185,7 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
                 self.assign_variable(target.name, target.kind, self.convert(kind, target.kind, values))
             case Subscript():
                 pointer, item = self.entry_address(target)
-                type_, align, alias = ITEMS[item]
-                x = self.convert(kind, FLOAT if item == "float" else INT, values)[0]
-                if item == "byte":
-                    x = self.instruction(f"trunc i64 {x} to i8")
-                self.line(f"store {type_} {x}, ptr {pointer}, align {align}, !tbaa {alias}")
+                self.store_entry(pointer, item, self.convert(kind, FLOAT if item == "float" else INT, values)[0])
             case Targets():
                 k = 0
                 for each, item_ in zip(target.items, item_kinds(kind), strict=True):

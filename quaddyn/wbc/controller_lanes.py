@@ -232,6 +232,34 @@ def store_lane(i: int, lanes: ControllerLanes, e: EmbeddedController) -> None:
         lanes.forces[i, c] = last.force[c]
 
 
+@compiled(inline=False)
+def compute_lane(
+    i: int,
+    e: EmbeddedController,
+    lanes: ControllerLanes,
+    friction: LaneFriction,
+    q: Matrix,
+    v: Matrix,
+    requested: ByteMatrix,
+    kernel: int,
+) -> None:
+    """Computes one tick of lane i; arguments as for `compute_lanes`."""
+    outcome = validate_state(e, q[i], v[i])
+    if outcome == TickOutcome.SOLVED and call_kernel(kernel, q[i], v[i], e.data.terms.values) != 0:
+        outcome = TickOutcome.INVALID_STATE
+    if outcome == TickOutcome.SOLVED:
+        load_lane(i, lanes, friction, e)
+        row = i if len(requested) > 1 else 0
+        for c in range(requested.shape[1]):
+            e.requested[c] = requested[row, c]
+        outcome = controller_tick(e, q[i], v[i], lanes.tau[i])
+        store_lane(i, lanes, e)
+    certificate, has_solution = read_certificate(embedded_result(e, e.last)), outcome < TickOutcome.FALLBACK
+    lanes.violation[i] = certificate.violation if has_solution else math.inf
+    lanes.kkt[i] = certificate.kkt if has_solution else math.inf
+    lanes.outcome[i] = outcome
+
+
 @entry("whole-body control", release=True)
 def compute_lanes(
     e: EmbeddedController,
@@ -256,20 +284,7 @@ def compute_lanes(
         kernel: address of the kernel of the rigid-body terms, see `quaddyn.kernels.TickTerms.address`.
     """
     for i in range(len(lanes.outcome)):
-        outcome = validate_state(e, q[i], v[i])
-        if outcome == TickOutcome.SOLVED and call_kernel(kernel, q[i], v[i], e.data.terms.values) != 0:
-            outcome = TickOutcome.INVALID_STATE
-        if outcome == TickOutcome.SOLVED:
-            load_lane(i, lanes, friction, e)
-            row = i if len(requested) > 1 else 0
-            for c in range(requested.shape[1]):
-                e.requested[c] = requested[row, c]
-            outcome = controller_tick(e, q[i], v[i], lanes.tau[i])
-            store_lane(i, lanes, e)
-        certificate, has_solution = read_certificate(embedded_result(e, e.last)), outcome < TickOutcome.FALLBACK
-        lanes.violation[i] = certificate.violation if has_solution else math.inf
-        lanes.kkt[i] = certificate.kkt if has_solution else math.inf
-        lanes.outcome[i] = outcome
+        compute_lane(i, e, lanes, friction, q, v, requested, kernel)
 
 
 @entry("whole-body control", release=True)

@@ -1,0 +1,134 @@
+"""`LaneMemory`: the arrays of a record once for each of n lanes, entries of neighboring lanes next to each other.
+
+Entry k of the lanes 32 b to 32 b + 31 lies in 32 words at ``[b, start + k]``, so that the threads of a warp access
+neighboring addresses (see `lane_functions`).  Each entry takes a word of 64 bits, also a byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError
+from .kinds import ArrayKind, Kind, RecordKind
+from .lane_functions import BLOCK_LANES, LANE_FLAG
+from .python_calls import registers
+
+
+class LaneMemory:
+    """Memory of values for n lanes.
+
+    Arrays that share memory, such as views of one array, also share it in each lane.
+
+    Args:
+        values: records or arrays.
+        kinds: kinds of the values.
+        n: number of lanes.
+        shared: arrays that all lanes share, which code must not write; they stay where they are.
+
+    Attributes:
+        words: (blocks, words of a lane, 32) words of all lanes.
+
+    Raises:
+        ArgumentError: arrays of different item sizes share memory.
+    """
+
+    def __init__(
+        self, values: Sequence[object], kinds: Sequence[Kind], n: int, shared: Sequence[NDArray[np.generic]] = ()
+    ) -> None:
+        self._values, self._kinds = tuple(values), tuple(kinds)
+        arrays = [x for value, kind in zip(values, kinds, strict=True) for x in collect_arrays(value, kind)]
+        self._shared = {_address(x) for x in shared if x.size}
+        parts, self._segments = [x for x in arrays if x.size and _address(x) not in self._shared], list[_Segment]()
+        for x in sorted(parts, key=_address):
+            start, end = _address(x), _address(x) + x.nbytes
+            last = self._segments[-1] if self._segments else None
+            if last is None or start >= last.end:
+                first_word = 0 if last is None else last.first_word + last.n_words
+                self._segments.append(_Segment(start, end, x.itemsize, first_word))
+            else:
+                if x.itemsize != last.item_size:
+                    raise ArgumentError("values: arrays of different item sizes share memory")
+                last.end = max(last.end, end)
+        n_words = self._segments[-1].first_word + self._segments[-1].n_words if self._segments else 0
+        self.words = np.zeros((-(-n // BLOCK_LANES), n_words, BLOCK_LANES), dtype=np.int64)
+        self._parts = parts
+
+    @property
+    def bytes_per_lane(self) -> int:
+        """Memory of a lane [bytes]."""
+        return 8 * self.words.shape[1]
+
+    @property
+    def block_bytes(self) -> int:
+        """Memory of a block of lanes [bytes]."""
+        return BLOCK_LANES * self.bytes_per_lane
+
+    def store(self, lane: int) -> None:
+        """Copies the entries of the arrays to the memory of a lane."""
+        block, thread = divmod(lane, BLOCK_LANES)
+        for x in self._parts:
+            start = self._first_word(x)
+            flat = x.reshape(-1)
+            column = flat.astype(np.int64) if x.itemsize == 1 else flat.view(np.int64)
+            self.words[block, start : start + x.size, thread] = column
+
+    def load(self, lane: int) -> None:
+        """Copies the memory of a lane to the arrays."""
+        block, thread = divmod(lane, BLOCK_LANES)
+        for x in self._parts:
+            start = self._first_word(x)
+            column = np.ascontiguousarray(self.words[block, start : start + x.size, thread])
+            x.reshape(-1)[:] = column.astype(np.int8) if x.itemsize == 1 else column.view(x.dtype)
+
+    def registers(self, base: int) -> list[int]:
+        """Returns the registers of the values as 64-bit ints, see `python_calls.registers`, with addresses of lanes.
+
+        Args:
+            base: address of the words where the code runs.
+        """
+        return [
+            r for value, kind in zip(self._values, self._kinds, strict=True) for r in self._registers(value, kind, base)
+        ]
+
+    def _registers(self, value: object, kind: Kind, base: int) -> list[int]:
+        if isinstance(kind, RecordKind):
+            assert isinstance(value, tuple)
+            return [r for x, (_, k) in zip(value, kind.fields, strict=True) for r in self._registers(x, k, base)]
+        if isinstance(value, np.ndarray) and value.size and _address(value) not in self._shared:
+            return [LANE_FLAG | (base + 8 * BLOCK_LANES * self._first_word(value)), *value.shape]
+        return registers(value, kind)
+
+    def _first_word(self, x: NDArray[np.generic]) -> int:
+        """Returns the word of the first entry of an array in the memory of a lane."""
+        address = _address(x)
+        segment = next(s for s in self._segments if s.start <= address < s.end)
+        return segment.first_word + (address - segment.start) // segment.item_size
+
+
+class _Segment:
+    """Addresses that arrays cover without a gap, the size of their items, and their first word in a lane."""
+
+    __slots__ = ("end", "first_word", "item_size", "start")
+
+    def __init__(self, start: int, end: int, item_size: int, first_word: int) -> None:
+        self.start, self.end, self.item_size, self.first_word = start, end, item_size, first_word
+
+    @property
+    def n_words(self) -> int:
+        """Number of words in a lane."""
+        return (self.end - self.start) // self.item_size
+
+
+def collect_arrays(value: object, kind: Kind) -> list[NDArray[np.generic]]:
+    """Returns all arrays of a value, those of nested records included."""
+    if isinstance(kind, RecordKind):
+        assert isinstance(value, tuple)
+        return [x for each, (_, k) in zip(value, kind.fields, strict=True) for x in collect_arrays(each, k)]
+    return [value] if isinstance(kind, ArrayKind) and isinstance(value, np.ndarray) else []
+
+
+def _address(x: NDArray[np.generic]) -> int:
+    return int(x.__array_interface__["data"][0])
