@@ -272,7 +272,7 @@ def test_memory_of_a_lane_follows_the_contacts_that_occur() -> None:
     batch.step(steps=20)
     feet_only = batch.bytes_per_lane
     print(f"go2: {feet_only / 1024:.2f} kB a lane, {batch.bytes_per_thread / 1024:.0f} kB a thread")
-    assert feet_only < 4096 and batch.bytes_per_thread < 65536
+    assert feet_only < 2048 and batch.bytes_per_thread < 28 * 1024
     assert "kB a lane" in repr(batch)
     many = Simulation(load("anymal_c")).batch(2, threads=1)
     before = many.bytes_per_lane

@@ -25,8 +25,9 @@ from .plant_data import ContactStatus, PlantData, StepPhase, clear_totals
 from .terrain import Box as BoxSurface
 from .terrain import Plane, Terrain
 
-#: Contacts for which a block of lanes has memory at first; it grows with the contacts that occur.
-INITIAL_CONTACTS = 8
+#: Contacts for which a block of lanes has memory at first, as for a quadruped on its feet; it grows with the contacts
+#: that occur.
+INITIAL_CONTACTS = 4
 
 
 class LaneStates(NamedTuple):
