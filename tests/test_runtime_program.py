@@ -180,7 +180,7 @@ int main(void)
     static one first, second, copy;
     static two filter, other;
     static const double joints[TWO_NU] = {HOME}, rest[TWO_NU];
-    static double up[3] = {0.0, 0.0, 9.81}, q[3][TWO_NQ], v[TWO_NV];
+    static double up[3] = {0.0, 0.0, 9.81}, q[4][TWO_NQ], v[TWO_NV];
     static const unsigned char standing[TWO_NF] = {1, 1, 1, 1};
     one_command command;
     one_reading reading = {joints, rest, rest, up, NULL, NULL, NULL};
@@ -204,6 +204,10 @@ int main(void)
     two_odometry(&filter, q[1], v);
     two_odometry(&other, q[2], v);
     failed += memcmp(q[0], q[1], sizeof q[0]) != 0 || memcmp(q[0], q[2], sizeof q[0]) == 0;
+    up[1] = NAN;
+    two_update(&other, joints, rest, rest, up, standing, 1);
+    two_odometry(&other, q[3], v);
+    failed += memcmp(q[2], q[3], sizeof q[2]) != 0;
     return failed;
 }
 """
