@@ -1,6 +1,6 @@
 """Calls of machine code from Python: builtin functions that read arrays, numbers and named tuples in memory.
 
-The builtin functions (see `entry_wrapper`) read arrays as compiled extensions do.  The layout of a few arrays is
+The builtin functions (see `EntryWrapper`) read arrays as compiled extensions do.  The layout of a few arrays is
 verified first; if it is not as expected, calls use `ctypes`.  Arguments that do not match exactly are passed to a
 Python function, which converts them or raises an error.
 

@@ -12,7 +12,7 @@ level, leave Z (`finish_level`, `update_null_space`).
 
 **One level** (`working_set_changes`).  A primal active-set method: the limits in the working set are equality
 constraints, and the level's own violated inequalities are rows of the objective.  Each iteration solves for the fixed
-working set (`fixed_working_set`) and moves towards that solution until an inequality blocks, which is added to the
+working set (`solve_fixed_working_set`) and moves towards that solution until an inequality blocks, which is added to the
 working set; a full step is followed by the removal of the row whose multiplier has the wrong sign by the largest
 amount.
 
@@ -36,7 +36,7 @@ with rows of unit norm, and from the best solution so far.
 **Rank.**  A row is independent if its remainder exceeds a fraction of its reference norm (`factor_rows`).
 
 Sources: Escande, Mansard and Wieber, *Hierarchical quadratic programming: fast online humanoid-robot motion
-generation*, IJRR 2014; Goldfarb and Idnani 1983 (`dual_active_set`); Golub and Van Loan, *Matrix Computations*
+generation*, IJRR 2014; Goldfarb and Idnani 1983 (`find_minimum_norm_point`); Golub and Van Loan, *Matrix Computations*
 (`compiler.linalg`); Nocedal and Wright, *Numerical Optimization*, section 16.5 (`working_set_changes`).
 
 The warm start: verifies the working sets of the previous problem, level by level.

@@ -1,7 +1,7 @@
 """The entry for calls from Python, in LLVM IR: exactly fitting arrays are passed directly to the kernel.
 
 It reads arrays as compiled extensions do, at the offsets of ``PyArrayObject_fields``, which NumPy's binary interface
-fixes (its headers inline them into every extension); `native_kernel` checks that interface's number, and a few arrays,
+fixes (its headers inline them into every extension); `NativeKernel` checks that interface's number, and a few arrays,
 first.  The buffer protocol would need no offsets, but takes more time than an inverse dynamics.
 """
 

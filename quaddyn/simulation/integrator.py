@@ -4,13 +4,10 @@ A step is first taken as a whole, by the semi-implicit Euler method. If its ener
 by the midpoint rule in substeps, halved repeatedly (see `Simulation`). `run_steps` takes any number of steps. It
 returns early when the caller must provide something (`StepResult`): larger contact buffers, contact impulses that the
 compiled solver did not find, or a Runge-Kutta step. The caller provides it and calls again, and the function continues
-where it stopped, as recorded in `StepMemory.progress`. Arguments are not validated. One substep is integrated by
-`integrate_substep`.
+where it stopped, as recorded in `StepMemory.progress`. Arguments are not validated.
 
-Integration of one substep of the plant: a full step, or a part of one by the midpoint rule, with its energy balance.
-
-`integrate_substep` computes the state at the end of a substep from the state at its start. Compiled; called by
-`integrator`.
+`integrate_substep` computes the state at the end of a substep from the state at its start: a full step, or a part of
+one by the midpoint rule, with its energy balance.
 """
 
 from __future__ import annotations

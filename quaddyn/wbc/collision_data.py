@@ -1,7 +1,7 @@
 """Arrays of `CollisionLimits`: motions of capsules, screws of joints, and blocks of eight pairs and of eight points.
 
 A block holds one item in each of eight SIMD lanes.  A field of eight numbers has the size 8; a field of eight vectors
-has the size 24: all x, all y, all z (`constraints.lane_vectors` reads and writes it).  Unused lanes contain old data,
+has the size 24: all x, all y, all z (`load3` and `store3` read and write it).  Unused lanes contain old data,
 which are ignored.
 """
 
@@ -72,7 +72,7 @@ class SegmentBlock(NamedTuple):
 
 
 class CriticalPoints(NamedTuple):
-    """Critical points of eight pairs, see `constraints.critical_points`."""
+    """Critical points of eight pairs, see `find_critical_points`."""
 
     part_needs_row: Matrix  # (N_PARTS, 8) > 0 where a part may need a row: the whole pair, or an end with a segment
     position: Vector  # (8,) position along the first segment, in [0, 1]

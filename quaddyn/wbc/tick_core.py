@@ -4,7 +4,7 @@
 
 The equations of motion ``M a + h + r = S^T tau + J^T f`` (r the joint friction, if an element compensates it) and the
 closed contacts are solved beforehand, which leaves fewer unknowns (`reduction`).  Each element writes its rows over
-them (`problem_rows`); the hierarchy of levels is solved (`quaddyn.hierarchy`); torques, accelerations and forces are
+them (`write_all_rows`); the hierarchy of levels is solved (`quaddyn.hierarchy`); torques, accelerations and forces are
 recovered from the solution.  If level 0 is infeasible with contacts held exactly, the contacts become rows of level 0
 like all others, so that the violation is minimal.
 
