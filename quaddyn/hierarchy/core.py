@@ -12,8 +12,8 @@ level, leave Z (`finish_level`, `update_null_space`).
 
 **One level** (`working_set_changes`).  A primal active-set method: the limits in the working set are equality
 constraints, and the level's own violated inequalities are rows of the objective.  Each iteration solves for the fixed
-working set (`solve_fixed_working_set`) and moves towards that solution until an inequality blocks, which is added to the
-working set; a full step is followed by the removal of the row whose multiplier has the wrong sign by the largest
+working set (`solve_fixed_working_set`) and moves towards that solution until an inequality blocks, which is added to
+the working set; a full step is followed by the removal of the row whose multiplier has the wrong sign by the largest
 amount.
 
 **A whole solve** makes up to four attempts, from the cheapest to the most robust (`solve_levels`):

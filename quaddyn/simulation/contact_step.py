@@ -7,8 +7,8 @@ The inertia is factored as ``M + dt D = L^T L`` from the leaves to the root, whi
 (`factorize`). With the rows Y of ``J L^-1`` the Delassus matrix is ``Y Y^T``, and contact impulses lambda change
 the joint velocities by ``L^-1 Y^T lambda``.
 
-Rows 3i and 3i + 1 of contact i are tangential, row 3i + 2 is normal. A joint at its stop (`compute_stop_rows`) is a contact
-whose normal is the motion of the joint and whose tangents have no effect.
+Rows 3i and 3i + 1 of contact i are tangential, row 3i + 2 is normal. A joint at its stop (`compute_stop_rows`) is a
+contact whose normal is the motion of the joint and whose tangents have no effect.
 """
 
 from __future__ import annotations

@@ -18,15 +18,16 @@ the margin of their distance; and let ``h >= 0`` and ``phi >= 0`` for all of the
    second derivative of their distance is discontinuous where one leaves the end of its segment, and unbounded for
    segments that rotate past each other in parallel.  With d the distance of two points, ``d phi = r . w + d k(h)`` may
    replace phi: rows keep ``(d phi)' >= (d' / d - p) d phi``.  ``d k(h)`` is nearly linear in ``|r|^2 / 2``; linearized,
-   d phi is quadratic in the two positions, and a few iterations find its slope (`find_critical_points`).  The minimum is
-   between the ends, which gives one more row, or at an end; both ends always have a row (`compute_distance_motion`).
+   d phi is quadratic in the two positions, and a few iterations find its slope (`find_critical_points`).  The minimum
+   is between the ends, which gives one more row, or at an end; both ends always have a row
+   (`compute_distance_motion`).
 7. A row contains only the joints that move one of the two bodies alone: no distance between them depends on the others.
 
 Eight pairs or points are processed at a time.  A test of the midpoints of all capsules excludes most pairs
-(`write_capsule_reaches`).  For the other pairs, `find_critical_points` finds the parts that may need a row, and the critical
-points of the whole pair.  A part is the distance of a point from a segment: of an end, or, for the whole pair, of one
-critical point from the other.  The rows of eight parts are computed together (`compute_distance_motion`, `compute_row_data`) and
-written in the order of pairs and parts (`write_distance_rows`).
+(`write_capsule_reaches`).  For the other pairs, `find_critical_points` finds the parts that may need a row, and the
+critical points of the whole pair.  A part is the distance of a point from a segment: of an end, or, for the whole pair,
+of one critical point from the other.  The rows of eight parts are computed together (`compute_distance_motion`,
+`compute_row_data`) and written in the order of pairs and parts (`write_distance_rows`).
 
 Blocks of eight pairs and points: their segments, and which points need rows of `CollisionLimits`.
 
