@@ -32,7 +32,6 @@ from quaddyn.demo.demo_terrain import parse_terrain
 from quaddyn.demo.locomotion_demo import crouched_configuration, frame_number
 from quaddyn.demo.locomotion_run import LocomotionRun
 from quaddyn.demo.motion import JointSwingMotion, SquatMotion, contact_jacobian
-from quaddyn.demo.plot import draw
 from quaddyn.demo.report import MIN_STORED_SAMPLES, DemoTimeSeries
 from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.robot.configuration import rotate_configuration
@@ -421,41 +420,6 @@ def test_locomotion_plot_has_limits_forces_velocity_and_height(tmp_path: Path, m
     assert height[0] < 0.8 * height.max()
     for axes in panels.values():
         assert any(line.get_linestyle() == ":" and line.get_xdata()[0] == pytest.approx(1.7) for line in axes.lines)
-
-
-def test_distant_torque_limit_does_not_scale_the_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from matplotlib.figure import Figure
-
-    figures: list[Figure] = []
-    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: figures.append(self))
-    robot = qd.load("solo12")
-    time_series = DemoTimeSeries(robot, robot.feet)
-    for k in range(50):
-        time_series.add(1e-3 * k, np.full(robot.nu, 2.0 * np.sin(0.2 * k)), np.ones((4, 3)), 0.25, None, None)
-    draw(time_series, tmp_path / "out.png", title="")
-    panels = [axes for axes in figures[0].axes if "torque" in axes.get_ylabel()]
-    assert panels and robot.effort_limits.min() > 50.0
-    for axes in panels:
-        assert axes.get_ylim()[1] < 3.0 and axes.get_title(loc="right") == f"limit: {robot.effort_limits[0]:g} N m"
-
-
-def test_torques_of_arms_are_scaled_to_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from matplotlib.figure import Figure
-
-    figures: list[Figure] = []
-    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: figures.append(self))
-    arm = qd.load("ur5")
-    void = dataclasses.replace(arm, effort_limits=np.array([*arm.effort_limits[:-1], 1e6]))
-    tau = 0.01 * arm.effort_limits
-    for robot, n_limited in ((arm, 6), (void, 5)):
-        time_series = DemoTimeSeries(robot, ())
-        for k in range(50):
-            time_series.add(1e-3 * k, tau * k / 50, np.ones((0, 3)), 0.2, None, None)
-        draw(time_series, tmp_path / "out.png", title="")
-        panels = {axes.get_ylabel(): axes for axes in figures[-1].axes}
-        assert len(panels["torque / limit [%]"].lines) == n_limited
-        assert panels["torque / limit [%]"].get_ylim()[1] < 2.0, "1 % of the limit fills the panel"
-        assert len(panels["torque [N m]"].lines if robot is void else ()) == 6 - n_limited
 
 
 @pytest.mark.parametrize(("name", "panels"), [("go2", 5), ("ur5", 2)])
