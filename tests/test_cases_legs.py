@@ -357,12 +357,14 @@ def test_single_chain_is_a_leg_by_its_names_or_below_a_moving_base() -> None:
     assert qd.load(str(arm.under("odom", "floating"))).feet == ()
 
 
-def planar(plan: tuple[Segment, ...], hips: dict[str, tuple[float, float, float]], base: str = "xzy") -> Urdf:
+def planar(
+    plan: tuple[Segment, ...], hips: dict[str, tuple[float, float, float]], base: str = "xzy", mass: float = 0.0
+) -> Urdf:
     """Legs below a trunk that two slides and a hinge of the file move."""
     urdf = dog(plan, hips=hips)
     names = ["ground", *(f"ground_{axis}" for axis in base[:2]), "trunk"]
     for name in names[:-1]:
-        urdf.add_link(name)
+        urdf.add_link(name, mass, size=0.01)
     for k, (parent, child) in enumerate(itertools.pairwise(names)):
         axis = tuple(int(base[k] == each) for each in "xyz")
         kind = "revolute" if k == 2 else "prismatic"
@@ -375,6 +377,9 @@ def test_legs_below_a_planar_base_of_the_file() -> None:
     robot = qd.load(str(planar((THIGH, SHANK), hips)), allow_massless=True)
     assert first_joints(robot) == {"F": "b_thigh_joint", "B": "a_thigh_joint"} and robot.root == "fixed"
     assert np.ptp(lowest_points(robot)) < 1e-9
+    light = qd.load(str(planar((THIGH, SHANK), hips, mass=1e-3)))
+    assert first_joints(light) == first_joints(robot) and light.root == "fixed"
+    assert found_legs(planar((THIGH, SHANK), hips, mass=5.0)) == {}
     together = {"left": (0.0, 0.0, 0.0), "other": (0.0, 0.0, 0.0)}
     assert found_legs(planar((THIGH, SHANK), together)) == {"L": "left_thigh_joint", "R": "other_thigh_joint"}
     assert found_legs(planar((THIGH, SHANK), {"right": (0, 0, 0), "x": (0, 0, 0)}))["L"] == "x_thigh_joint"

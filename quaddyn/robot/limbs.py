@@ -26,6 +26,8 @@ MIN_PARALLEL_FRACTION = 0.6
 #: A body whose end is nearer than this fraction of its length to the line from its joint to where it closes a loop has
 #: no foot.
 MIN_FREE_END_FRACTION = 0.3
+#: Mass of a body between the joints of a planar base, as a fraction of the mass of all bodies beyond it.
+MAX_SLIDE_MASS = 0.02
 #: Tolerance of `is_balanced` for rotors beside a leg.
 ROTOR_BALANCE = 1e-4
 SIDES = {"L": "left", "R": "right"}
@@ -167,7 +169,7 @@ def is_balanced_rotor(body: CompositeBody) -> bool:
 
 def trunk_index(bodies: Sequence[CompositeBody]) -> int:
     """Returns the body from which limbs extend: the first with mass where a single chain of joints moves the base."""
-    i = 0
+    i = planar_base_index(bodies)
     while bodies[i].inertial.mass <= 0.0 and [b.parent for b in bodies].count(i) == 1 and i + 1 < len(bodies):
         i += 1
     return i
@@ -177,10 +179,13 @@ def planar_base_index(bodies: Sequence[CompositeBody]) -> int:
     """Returns the body that two slides and a hinge of the file move in the sagittal plane; 0 if there is none.
 
     The first three joints are those of a planar base: one slides vertically, one horizontally, and one rotates about
-    the normal of their plane.
+    the normal of their plane.  The bodies between them are light.
     """
-    first = bodies[1:4]
-    if len(first) < 3 or any(body.parent != i for i, body in enumerate(first)) or trunk_index(bodies) < 3:
+    first, parents = bodies[1:4], [body.parent for body in bodies]
+    if parents[1:4] != [0, 1, 2] or any(parents.count(i) != 1 for i in range(3)) or any(b.joint is None for b in first):
+        return 0
+    light = MAX_SLIDE_MASS * sum(body.inertial.mass for body in bodies[3:])
+    if max(body.inertial.mass for body in first[:2]) > light or any(body.joint.nv != 1 for body in first):  # type: ignore[union-attr]
         return 0
     _, axes, _ = Chain(bodies, (1, 2, 3), np.zeros(3)).forward(np.zeros(3))
     slides = [axis for axis, body in zip(axes, first, strict=True) if body.joint.type == "prismatic"]  # type: ignore[union-attr]
