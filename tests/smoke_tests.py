@@ -11,6 +11,7 @@ SMOKE_TESTS = {
     "dynamics": "test_dynamics::test_all_results_equal_those_of_the_independent_reference",
     "envs": "test_envs::test_reward_follows_its_formula",
     "estimation": "test_estimation::test_push_on_the_trunk_is_distinguished_from_contact_forces",
+    "exports": "test_wbc_export::test_exported_files_are_reproducible_and_ascii",
     "hierarchy": "test_hierarchy::test_single_task_solution_equals_the_pseudo_inverse",
     "identification": "test_identification_base::test_floating_base_robot_with_twelve_joints_has_94_base_parameters",
     "jax": "test_smoke::test_missing_extra_is_named",
