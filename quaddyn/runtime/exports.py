@@ -319,8 +319,6 @@ def export_program(
         "ABOUT": "State estimator, controller, safety layer and interface of a robot",
         "PROGRAM": "drive",
     }
-    if walks:
-        parts["CONTACTFORCE"] = repr(measured_contact_force(robot))
     motion = "drive_walk.c" if walks else "drive_stand.c"
     parts["MOTIONCODE"] = fill_template(motion, name, robot, parts).rstrip("\n")
     parts["RESULT"] = fill_template("drive_result.c", name, robot) if walks else ""
@@ -373,7 +371,7 @@ def export_ros2(
         OSError: a file cannot be written.
     """
     name, c_files, parts = _controller_files(controller, estimator, safety, name, lower=True)
-    robot, walks = controller.robot, isinstance(controller, LocomotionController)
+    robot = controller.robot
     rate = round(1.0 / controller.dt)
     if abs(rate * controller.dt - 1.0) > 1e-6:
         raise ArgumentError(
@@ -389,8 +387,6 @@ def export_ros2(
         "LIMITS": ", ".join("infinity" if x == float("inf") else repr(x) for x in limits),
         "SOURCES": " ".join(sorted(f"src/{file}" for file in c_files if file.endswith(".c"))),
     }
-    motion = "ros2/walking.hpp" if walks else "ros2/standing.hpp"
-    parts["MOTION"] = fill_template(motion, name, robot, parts).rstrip("\n")
     files = {f"src/{file}": text for file, text in c_files.items()}
     files |= {
         file.format(name): fill_template(f"ros2/{template}", name, robot, parts)
@@ -407,7 +403,7 @@ def _controller_files(
     *,
     lower: bool = False,
 ) -> tuple[str, dict[str, str], dict[str, object]]:
-    """Returns prefix, C files of controller, estimator and safety layer, and texts of placeholders about them.
+    """Returns prefix, C files of controller, estimator, safety layer and their drive, and texts of placeholders.
 
     Arguments and errors are those of `export_program`; with `lower` the prefix is converted to lower case.
     """
@@ -439,8 +435,13 @@ def _controller_files(
         "LAW": "locomotion controller" if walks else "whole-body controller",
         "DAMPING": ", ".join(map(repr, safety.limit_arrays.fault_damping.tolist())),
         "MAXDELAY": repr(MAX_COMPENSATED_DELAY),
-        "FOOTINDEX": _numbers([robot.feet.index(foot) for foot in FEET]) if walks else "",
     }
+    if walks:
+        parts["FOOTINDEX"] = _numbers([robot.feet.index(foot) for foot in FEET])
+        parts["CONTACTFORCE"] = repr(measured_contact_force(robot))
+    motion = "drive_walking.c" if walks else "drive_standing.c"
+    parts["MOTION"] = fill_template(motion, name, robot, parts).rstrip("\n")
+    files |= {f"{name}_{file}": fill_template(file, name, robot, parts) for file in ("drive.h", "drive.c")}
     return name, files, parts
 
 

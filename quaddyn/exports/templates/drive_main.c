@@ -11,20 +11,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "QD_NAME_estimator.h"
+#include "QD_NAME_drive.h"
 #include "QD_NAME_interface.h"
-#include "QD_NAME_safety.h"
-#include "QD_NAME_QD_KIND.h"
-
-enum { NU = QD_UPPER_ESTIMATOR_NU, NF = QD_UPPER_ESTIMATOR_NF };
 
 /* Time without a new reading after which the program ends [s]. */
 static const double timeout = 5.0;
-/* Memory of estimator and safety layer. */
-static QD_NAME_estimator estimator;
-static QD_NAME_safety safety;
+/* Memory of estimator, controller and safety layer. */
+static QD_NAME_drive drive;
 /* Damping before the first torque, and while the robot's process damps its motors after a fault [N m s/rad]. */
-static const double damping[NU] = {QD_DAMPING};
+static const double damping[QD_UPPER_SAFETY_NU] = {QD_DAMPING};
 
 QD_MOTIONCODE
 
@@ -71,13 +66,11 @@ static int wait_for_reading(const QD_NAME_interface_memory *memory, uint64_t las
 
 int main(int count, char **arguments)
 {
-    unsigned char standing[NF];
     const double length = count > 2 ? strtod(arguments[2], NULL) : 1e9;
     QD_NAME_interface_memory memory;
     QD_NAME_interface_reading reading;
     QD_NAME_interface_command command;
-    double q[QD_UPPER_ESTIMATOR_NQ], v[QD_UPPER_ESTIMATOR_NV];
-    double last_time = 0.0, first_time = 0.0, motion_start = 0.0, longest = 0.0;
+    double last_time = 0.0, first_time = 0.0, longest = 0.0;
     int running = 0, fault = 0, stops = 0;
     long ticks = 0, unsolved = 0;
     uint64_t last_number = 0;
@@ -87,40 +80,31 @@ int main(int count, char **arguments)
         return 2;
     }
     read_arguments(count, arguments);
-    QD_NAME_estimator_initialize(&estimator);
-    QD_NAME_safety_initialize(&safety);
+    QD_NAME_drive_initialize(&drive);
     while (wait_for_reading(&memory, last_number, &reading)) {
         const double start = seconds(), cpu_start = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+        const QD_NAME_safety_reading sensors = {reading.position, reading.velocity, reading.gyro, reading.accelerometer,
+            reading.torque, reading.feet, reading.temperature};
         memset(&command, 0, sizeof command);
         first_time = ticks ? first_time : reading.header.time;
         if (!running && reading.header.state == 0) {
             /* State 0 after the first tick: the robot's process follows commands. */
             running = ticks > 0;
-            motion_start = reading.header.time;
-            reset_controller();
-            QD_NAME_estimator_start(&estimator, reading.position, reading.accelerometer);
+            QD_NAME_drive_start(&drive, &sensors, reading.header.time);
         } else if (running && reading.header.state != 0) {
             running = 0;
             stops++;
         }
         if (running) {
-            /* More than one period if readings were lost; one if the clock jumped. */
-            const double elapsed = reading.header.time - last_time;
-            const int periods = elapsed <= QD_MAXDELAY ? (int)(elapsed / QD_UPPER_ESTIMATOR_PERIOD + 0.5) : 1;
-            find_stance(&reading, standing);
-            QD_NAME_estimator_update(&estimator, reading.position, reading.velocity, reading.gyro, reading.accelerometer,
-                standing, periods > 1 ? periods : 1);
-            QD_NAME_estimator_odometry(&estimator, q, v);
-            unsolved += !compute_torques(&reading, reading.header.time - motion_start, q, v, command.tau);
+            set_reference(reading.header.time - drive.start_time);
+            unsolved += !QD_NAME_drive_step(&drive, &sensors, reading.header.time, velocity, command.tau);
         } else {
             memcpy(command.damping, damping, sizeof damping);
         }
         /* Filter the command by the safety layer. */
-        const QD_NAME_safety_reading sensors = {reading.position, reading.velocity, reading.gyro, reading.accelerometer,
-            reading.torque, reading.feet, reading.temperature};
         QD_NAME_safety_command filtered;
         memcpy(&filtered, command.tau, sizeof filtered);
-        fault = QD_NAME_safety_tick_at(&safety, &sensors, &filtered, reading.header.time, seconds(), 0);
+        fault = QD_NAME_safety_tick_at(&drive.safety, &sensors, &filtered, reading.header.time, seconds(), 0);
         memcpy(command.tau, &filtered, sizeof filtered);
         QD_NAME_interface_write(&memory, &command, reading.header.time);
         longest = fmax(longest, seconds() - start);

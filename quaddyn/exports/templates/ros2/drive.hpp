@@ -10,21 +10,17 @@
 #include <cmath>
 #include <limits>
 
-#include "QD_NAME_QD_KIND.h"
-#include "QD_NAME_estimator.h"
-#include "QD_NAME_safety.h"
+#include "QD_NAME_drive.h"
 
 namespace QD_NAME
 {
 
-constexpr int n_joints = QD_UPPER_SAFETY_NU, n_feet = QD_UPPER_SAFETY_NF;
+constexpr int n_joints = QD_UPPER_SAFETY_NU;
 // Period of a tick [s].
 constexpr double period = QD_UPPER_SAFETY_PERIOD;
 constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 // Largest torque of each joint [N m].
 constexpr std::array<double, n_joints> effort_limits = {QD_LIMITS};
-// Longest gap between readings that the estimator bridges [periods].
-constexpr double max_periods = QD_MAXDELAY / period;
 inline const char * const * joint_names = QD_NAME_safety_joints;
 
 // Reading of all sensors.
@@ -87,8 +83,7 @@ public:
   // Clears the state and a latched fault; the next complete reading starts the robot.
   void reset()
   {
-    QD_NAME_estimator_initialize(&estimator_);
-    QD_NAME_safety_initialize(&safety_);
+    QD_NAME_drive_initialize(&drive_);
     running_ = false;
     fault_ = 0;
   }
@@ -103,29 +98,18 @@ public:
     if (!running_ && !reading.complete()) {
       return fault_;
     }
-    if (!running_) {
-      running_ = true;
-      start_time_ = last_time_ = reading.time;
-      reset_controller();
-      QD_NAME_estimator_start(&estimator_, reading.position.data(), reading.accelerometer.data());
-    }
-    QD_NAME_safety_command command{};
-    if (reading.complete()) {
-      const double elapsed = std::round((reading.time - last_time_) / period);
-      const int periods = elapsed >= 1.0 && elapsed <= max_periods ? static_cast<int>(elapsed) : 1;
-      last_time_ = reading.time;
-      std::array<unsigned char, n_feet> standing = stance_feet();
-      QD_NAME_estimator_update(
-        &estimator_, reading.position.data(), reading.velocity.data(), reading.gyro.data(),
-        reading.accelerometer.data(), standing.data(), periods);
-      double q[QD_UPPER_ESTIMATOR_NQ], v[QD_UPPER_ESTIMATOR_NV];
-      QD_NAME_estimator_odometry(&estimator_, q, v);
-      compute_torques(q, v, velocity, command.tau);
-    }
     const QD_NAME_safety_reading sensors = {
       reading.position.data(), reading.velocity.data(), reading.gyro.data(), reading.accelerometer.data(),
       reading.torque.data(), nullptr, nullptr};
-    fault_ = QD_NAME_safety_tick_at(&safety_, &sensors, &command, reading.time, now, 0);
+    if (!running_) {
+      running_ = true;
+      QD_NAME_drive_start(&drive_, &sensors, reading.time);
+    }
+    QD_NAME_safety_command command{};
+    if (reading.complete()) {
+      QD_NAME_drive_step(&drive_, &sensors, reading.time, velocity.data(), command.tau);
+    }
+    fault_ = QD_NAME_safety_tick_at(&drive_.safety, &sensors, &command, reading.time, now, 0);
     for (int i = 0; i < n_joints; i++) {
       // Effort interfaces have no gains: the law of the motors is computed here, with the newest reading.
       double tau = command.tau[i];
@@ -145,14 +129,9 @@ public:
   }
 
 private:
-QD_MOTION
-
-  // Memory of estimator and safety layer.
-  QD_NAME_estimator estimator_{};
-  QD_NAME_safety safety_{};
+  QD_NAME_drive drive_{};
   bool running_ = false;
   int fault_ = 0;
-  double start_time_ = 0.0, last_time_ = 0.0;
 };
 
 }  // namespace QD_NAME
