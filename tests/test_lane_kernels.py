@@ -21,13 +21,26 @@ from lane_host import LaneHost
 from test_cuda import find_ptxas
 
 import quaddyn as qd
-from quaddyn.compiler import ByteVector, IntVector, Matrix, Record, Vector, compiled, load8, machine, store8, sum8
-from quaddyn.compiler.device_math import atan2
+from quaddyn.compiler import (
+    ByteVector,
+    IntVector,
+    Matrix,
+    Record,
+    Vector,
+    compiled,
+    device_math,
+    load8,
+    machine,
+    store8,
+    sum8,
+)
 from quaddyn.compiler.kinds import FLOAT
 from quaddyn.compiler.lane_kernels import lane_kernel, module_text
 from quaddyn.compiler.lane_memory import LaneMemory, collect_arrays
 from quaddyn.compiler.signatures import signature_of
 from quaddyn.errors import ArgumentError, CompileError
+from quaddyn.simulation.integrator import step_lane as step_lane_of_plant
+from quaddyn.simulation.lanes import INITIAL_CONTACTS, LaneCommands, LaneData
 from quaddyn.wbc.controller_lanes import compute_lane
 
 TARGETS = ("sm_80", "sm_90", "sm_120")
@@ -83,9 +96,9 @@ def step_lane(lane: int, w: Workspace, rows: Rows, x: Matrix) -> None:
 
 
 @compiled(inline=False)
-def call_sine(lane: int, x: Vector) -> None:
+def call_exponential(lane: int, x: Vector) -> None:
     """Calls a function that GPUs do not have."""
-    x[lane] = math.sin(x[lane])
+    x[lane] = math.exp(x[lane])
 
 
 @compiled(inline=False)
@@ -160,12 +173,20 @@ def test_shared_arrays_stay_where_they_are_and_mixed_items_are_rejected() -> Non
 def test_arc_tangent_of_kernels_is_accurate(y: float, x: float) -> None:
     if max(abs(x), abs(y)) < 1e300 and (min(abs(x), abs(y)) > 1e-290 or 0.0 in (x, y)):
         expected = math.atan2(y, x)
-        assert abs(atan2(y, x) - expected) <= 2.0 * math.ulp(expected)
+        assert abs(device_math.atan2(y, x) - expected) <= 2.0 * math.ulp(expected)
+
+
+@settings(max_examples=300, deadline=None)
+@given(x=st.floats(-1e6, 1e6) | st.floats(-4.0, 4.0))
+def test_sine_and_cosine_of_kernels_are_accurate(x: float) -> None:
+    for got, want in ((device_math.sin(x), math.sin(x)), (device_math.cos(x), math.cos(x))):
+        assert abs(got - want) <= 2.0 * max(math.ulp(want), 1e-19)
+    assert math.isnan(device_math.sin(math.nan)) and math.isnan(device_math.cos(1e7))
 
 
 def test_functions_without_kernel_are_rejected() -> None:
-    with pytest.raises(CompileError, match="GPUs have no function sin"):
-        module_text(call_sine, contract=True)
+    with pytest.raises(CompileError, match="GPUs have no function exp"):
+        module_text(call_exponential, contract=True)
     with pytest.raises(CompileError, match="first parameter is an int and that returns nothing"):
         lane_kernel(return_number)
     assert signature_of(return_number)[1] == FLOAT
@@ -214,8 +235,57 @@ def test_ticks_of_lanes_equal_those_of_controllers(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["go2", "anymal_c"])
+def test_steps_of_lanes_equal_those_of_simulations(name: str) -> None:
+    """The step of the plant as code for GPUs, which has its own sine and cosine, equals the batch up to rounding."""
+    robot, n, rng = qd.load(name), 33, np.random.default_rng(0)
+    batch, expected = (qd.Simulation(robot, spheres={}).batch(n, threads=1) for _ in range(2))
+    lift = np.tile(robot.q_home, (n, 1))
+    lift[:, 2] += np.linspace(0.0, 0.1, n)
+    for each in (batch, expected):
+        each.reset(q=lift)
+        each.set_parameters(friction=np.linspace(0.3, 0.9, n), payload=np.linspace(0.0, 1.0, n))
+    simulation, worker = batch._simulations[0], batch._first_worker
+    plant = simulation._plant_data()._replace(motors=worker._motors, pushes=simulation._no_pushes)
+    states = batch._states._replace(
+        keys=np.zeros((n, INITIAL_CONTACTS), np.int64), impulses=np.zeros((n, INITIAL_CONTACTS, 3))
+    )
+    gains = np.full((n, robot.nu), 10.0 * robot.mass * robot.q_home[2])
+    targets = robot.q_home[7:] + rng.normal(0.0, 0.03, (n, robot.nu))
+    zero = np.zeros((n, robot.nu))
+    commands = LaneCommands(zero[:1, np.newaxis], targets, zero, gains, 0.03 * gains, steps_per_period=5)
+    lanes = LaneData(states, batch._parameters, worker._layout, commands, worker._cursor)
+    kinds = dict(signature_of(step_lane_of_plant)[0])
+    fields = dict(kinds["lanes"].fields)
+    shared = [
+        x for part in ("states", "parameters", "commands") for x in collect_arrays(getattr(lanes, part), fields[part])
+    ]
+    model, drives = plant.model, plant.memory.drives
+    written = [model.terrain.planes, model.terrain.boxes, model.terrain.fields, model.bodies.inertias]
+    tables = collect_arrays(model, dict(kinds["plant"].fields)["model"])
+    tables = [x for x in tables if not any(x is each for each in written)]
+    tables += [
+        drives.actuated, drives.whole_delay_steps, drives.fractional_delay, drives.half_gap, drives.rotor,
+        drives.viscous, drives.coulomb, drives.coupled_inertia, drives.damping, drives.friction, drives.joint_damping,
+        drives.joint_friction, drives.armature,
+    ]  # fmt: skip
+    shared += [x for x in tables if x.size]
+    host = LaneHost(step_lane_of_plant, {"plant": plant, "lanes": lanes}, n, shared)
+    size, shared_size = host.memory.bytes_per_lane / 1024, sum(x.nbytes for x in tables) / 1024
+    print(f"{name}: {size:.1f} kB a lane in progress, {shared_size:.1f} kB shared")
+    results, error = np.full(n, -1), 0.0
+    for _ in range(20):
+        host.run(states=np.zeros((0, 1, robot.nq + robot.nv)), results=results)
+        expected.step(position=targets, stiffness=gains, damping=0.03 * gains, steps=5)
+        assert not results.any()
+        error = max(error, float(np.abs(states.q - expected.q).max()))
+    assert error < 1e-9 and (expected._states.n_contacts == states.n_contacts).all()
+    print(f"largest difference after 100 steps {error:.1e}")
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
-@pytest.mark.parametrize("function", [step_lane, compute_lane])
+@pytest.mark.parametrize("function", [step_lane, compute_lane, step_lane_of_plant])
 def test_ptx_is_compiled_for_three_generations(function: Any, tmp_path: Path) -> None:
     """Prints processor times, registers and spilled bytes; the tick of whole-body control takes 40 s each."""
     start = time.process_time()
