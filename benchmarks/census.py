@@ -7,12 +7,12 @@ from it).  Rejected files are counted by the class of the reason; copies of a fi
 every quadruped rises and trots for 2.5 s in both plants.  The number of legs is compared with `census_labels.json`,
 which lists the legs of public robot files by the beginning of their SHA-256; they were counted by reading the files,
 without this package.  A difference is wrong unless a warning says that the base frame is rotated, or a note that no
-limb has the number of joints of a leg.  Every rejected file is given to MuJoCo's compiler, without shapes if it cannot
-open their files; a rejection is wrong if MuJoCo accepts the file with moving joints, except for limits of the package
-in `LIMITS`.  An assumption is silent if the report does not mention it (`find_silent_guesses`).  ``--check`` exits with
-1 if loading a file takes more than 1 s or raises an exception that is not a `QuaddynError`, if a mass matrix differs by
-more than 1e-10, if a number of legs or a rejection is wrong, if an assumption is silent, or if the median number of
-warnings is above 3.
+limb has the number of joints of a leg, or that legs are behind a long spine.  Every rejected file is given to MuJoCo's
+compiler, without shapes if it cannot open their files; a rejection is wrong if MuJoCo accepts the file with moving
+joints, except for limits of the package in `LIMITS`.  An assumption is silent if the report does not mention it
+(`find_silent_guesses`).  ``--check`` exits with 1 if loading a file takes more than 1 s or raises an exception that is
+not a `QuaddynError`, if a mass matrix differs by more than 1e-10, if a number of legs or a rejection is wrong, if an
+assumption is silent, or if the median number of warnings is above 3.
 """
 
 from __future__ import annotations
@@ -46,12 +46,14 @@ from quaddyn.urdf.mjcf import compile_mjcf
 
 #: Reasons for which the package rejects files that MuJoCo accepts; see docs/statuses.md.
 LIMITS = (
-    "tendon that exerts forces",
+    "tendon with inertia",
     "several robots in one scene",
     "loop that does not close",
     "joint type that URDF does not have",
     "file that is included or weighed is missing or outside the folder",
 )
+#: Findings that explain a number of legs other than that of the label.
+EXPLAINED_LEGS = "the base frame is rotated|no limb on the trunk is a chain|behind a spine of"
 #: Distance between the heights of feet at home above which they do not stand on one ground [m].
 LEVEL_TOLERANCE = 1e-3
 #: Suffixes of robot files.
@@ -71,7 +73,7 @@ REASONS = {
     "file that is included or weighed is missing or outside the folder": r"package roots|is not found|No such file",
     "rejected by MuJoCo": r"MuJoCo rejects",
     "rejected by xacro": r"xacro rejects|not expanded",
-    "tendon that exerts forces": r"tendon",
+    "tendon with inertia": r"tendon",
     "several robots in one scene": r"may be the robot",
     "contradictory names, limits or mimics": r"does not exist|the same name|must not be negative|is greater than",
     "loop that does not close": r"does not close|loops to close",
@@ -282,7 +284,9 @@ def load_file(path: Path, folder: Path, packages: list[Path], trot: bool, labels
         row.warned = len(found)
         label = labels.get(hashlib.sha256(path.read_bytes()).hexdigest()[:16])
         reasons = " ".join(finding.reason for finding in robot.report.findings)
-        if label is not None and not re.search("the base frame is rotated|no limb on the trunk is a chain", reasons):
+        if label is not None and not re.search(
+            "the base frame is rotated|no limb on the trunk is a chain|behind a spine of", reasons
+        ):
             row.expected = label[0]
         row.silent = ", ".join(find_silent_guesses(robot))
         is_mjcf = path.suffix == ".xml"

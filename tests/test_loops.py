@@ -14,6 +14,7 @@ import quaddyn as qd
 from quaddyn.dynamics import joint_placements, kinematic_tree
 from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
 from quaddyn.identification import base_parameters
+from quaddyn.robot.loop_closing import _cube_surface
 from quaddyn.robot.loops import PlanarLoop, _flat_positions
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.simulation import terms
@@ -496,3 +497,12 @@ def test_independent_joint_of_a_fully_driven_parallelogram_does_not_depend_on_it
     lengths = [[round(float(x), 3) for x in rng.uniform(0.05, 0.4, 2)] for _ in range(12)]
     leaders = {qd.load(parallelogram(*pair, effort=40.0), root="fixed").actuated for pair in lengths}
     assert len(leaders) == 1
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 7, 30])
+def test_rays_of_the_range_search_reach_the_surface_of_the_cube_and_stay_few(n: int) -> None:
+    rays = _cube_surface(n)
+    assert rays.shape[1] == n and len(rays) < 1000
+    np.testing.assert_array_equal(np.abs(rays).max(axis=1), 1.0)
+    np.testing.assert_array_equal(rays, _cube_surface(n))
+    assert (np.ptp(rays, axis=0) == 2.0).all(), "both sides of each joint"

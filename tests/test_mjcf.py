@@ -231,21 +231,9 @@ def test_joint_force_limit_is_applied_to_actuators() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (scene('<body><joint name="hip" type="ball"/><geom size="1"/></body>',
-               '<tendon><spatial name="t" stiffness="1"><site site="a"/><site site="b"/></spatial></tendon>')
-         .replace('<geom size="1"/>', '<geom size="1"/><site name="a"/><site name="b" pos="1 0 0"/>'),
-         '"t">: a tendon with a spring is not supported'),
         (
-            scene(CHAIN, '<tendon><fixed name="t" stiffness="1"><joint joint="aj" coef="1"/></fixed></tendon>'),
-            '"t">: a tendon with a spring is not supported',
-        ),
-        (
-            scene(
-                CHAIN,
-                '<tendon><fixed name="t"><joint joint="aj" coef="1"/><joint joint="bj" coef="1"/></fixed></tendon>'
-                '<actuator><motor name="m" tendon="t"/></actuator>',
-            ),
-            r"actuator 'm', moves independent joints \(aj, bj\)",
+            scene(CHAIN, '<tendon><fixed name="t" armature="1"><joint joint="aj" coef="1"/></fixed></tendon>'),
+            '"t">: a tendon with inertia is not supported; remove its armature',
         ),
         (
             scene("".join(f'<body name="{n}"><freejoint/><geom size="1"/></body>' for n in "ab")),
@@ -276,11 +264,29 @@ def test_without_mujoco_the_message_says_what_to_install(
         import_mujoco()
 
 
+def test_forces_of_tendons_are_left_out_with_a_warning_and_their_joints_have_no_motor() -> None:
+    fixed = '<tendon><fixed name="t"{}><joint joint="aj" coef="1"/><joint joint="bj" coef="1"/></fixed></tendon>'
+    motors = '<actuator><motor name="grasp" tendon="t"/><motor joint="cj" ctrlrange="-3 3"/></actuator>'
+    joints = [f'<body name="{n}"><joint name="{n}j"/><geom size="1"/></body>' for n in "abc"]
+    plain = qd.load(scene("".join(joints)))
+    robot = qd.load(scene("".join(joints), fixed.format(' stiffness="5" damping="1"') + motors))
+    assert robot.actuated == ("cj",) and robot.effort_limits.tolist() == [3.0] and plain.nu == 3
+    M = (qd.Dynamics(each).crba(each.q_home) for each in (robot, plain))
+    np.testing.assert_array_equal(next(M), next(M))
+    assert "actuators grasp are left out" in str(robot.report) and "aj, bj have no motor" in str(robot.report)
+    assert "springs, damping of the tendons t are left out" in str(robot.report)
+    with pytest.raises(qd.ModelError, match="tendon"):
+        qd.load(scene("".join(joints), fixed.format(' stiffness="5"') + motors), strict=True)
+    spatial = '<tendon><spatial name="s" stiffness="1"><site site="a"/><site site="b"/></spatial></tendon>'
+    ball = '<body><joint name="hip" type="ball"/><geom size="1"/><site name="a"/><site name="b" pos="1 0 0"/></body>'
+    assert "springs of the tendons s are left out" in str(qd.load(scene(ball, spatial)).report)
+
+
 def test_passive_tendon_is_ignored_and_driven_tendon_limits_effort_of_coupled_joints() -> None:
     tendon = '<tendon><fixed name="t"><joint joint="aj" coef=".5"/><joint joint="bj" coef=".5"/></fixed></tendon>'
     assert qd.load(scene(CHAIN, tendon)).nv == 3
     limited = qd.load(scene(CHAIN, tendon.replace('name="t"', 'name="t" limited="true" range="-1 1"')))
-    assert limited.nv == 3 and "limits of the tendon, a combination of aj, bj, are left out" in str(limited.report)
+    assert limited.nv == 3 and "limits of the tendons t are left out" in str(limited.report)
     tied = '<equality><joint joint1="bj" joint2="aj" polycoef=".1 2 0 0 0"/></equality>'
     driven = '<actuator><general tendon="t" forcerange="-8 8"/></actuator>'
     robot = qd.load(scene(CHAIN, tendon + tied + driven))

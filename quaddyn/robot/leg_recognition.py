@@ -641,7 +641,7 @@ def _report(
 
 
 def _other_limbs(bodies: Sequence[CompositeBody], best: Hypothesis) -> list[str]:
-    """Describes limbs of three or more joints on the trunk or a spine that are not legs, such as arms."""
+    """Describes limbs of three or more joints that are not legs, such as arms, and legs by name behind a long spine."""
     children: list[list[int]] = [[] for _ in bodies]
     depth, trunk = [0] * len(bodies), trunk_index(bodies)
     for i, body in enumerate(bodies[1:], start=1):
@@ -651,7 +651,7 @@ def _other_limbs(bodies: Sequence[CompositeBody], best: Hypothesis) -> list[str]
     out = []
     for i in range(trunk + 1 if len(children[trunk]) > 1 else 1, len(bodies)):
         start = bodies[i].parent
-        if depth[start] > MAX_SPINE or (start != 0 and len(children[start]) == 1) or i in legs:
+        if (start != 0 and len(children[start]) == 1) or i in legs:
             continue
         run = [i]
         while len(children[run[-1]]) == 1:
@@ -662,6 +662,11 @@ def _other_limbs(bodies: Sequence[CompositeBody], best: Hypothesis) -> list[str]
             waiting += children[waiting.pop()]
         if len(run) < 3 or below & legs or any(bodies[k].joint.nv != 1 for k in run):  # type: ignore[union-attr]
             continue
-        kind = "arm" if classify_names(collect_names(bodies, run)) == -1 else "limb"
-        out.append(f"{kind} {bodies[run[0]].joint.name!r} to {bodies[run[-1]].joint.name!r}")  # type: ignore[union-attr]
+        kind, place = classify_names(collect_names(bodies, run)), ""
+        if depth[start] > MAX_SPINE:
+            if kind != 1:
+                continue
+            place = f" behind a spine of more than {MAX_SPINE} joints"
+        ends = f"{bodies[run[0]].joint.name!r} to {bodies[run[-1]].joint.name!r}"  # type: ignore[union-attr]
+        out.append(f"{'arm' if kind == -1 else 'limb'} {ends}{place}")
     return out

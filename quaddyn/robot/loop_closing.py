@@ -106,7 +106,7 @@ class LoopAnalysis:
             if closed or not np.isfinite(size):
                 return x, size
             closed = size <= CLOSURE_TOLERANCE  # and once more, to the last digit
-            move = -np.linalg.pinv(K[:, free], rcond=1e-9) @ e
+            move = np.linalg.lstsq(K[:, free], -e, rcond=1e-9)[0]
             move *= min(1.0, MAX_STEP / max(float(np.abs(move).max()), 1e-300))
             part[free] += move * self.scale(g)[free]
         return x, best
@@ -328,6 +328,8 @@ def _independent_columns(K: Array, classes: Iterable[Iterable[int]], rank: int) 
 N_SAMPLES, N_HALVINGS = 24, 12
 #: Rays to each side of the box of several joints' ranges, about: it can be narrower anywhere, not at its corners alone.
 RAYS_PER_SIDE = 24.0
+#: Largest number of corners of a cube of independent joints in which all of its surface is searched.
+MAX_CORNERS = 64
 #: Fraction of a range that stays free where it ends because a loop cannot close beyond: there G grows without bound.
 RANGE_MARGIN = 0.05
 #: Joints without a range are tried this far on each side of home [rad], lengths in loop sizes.
@@ -449,7 +451,12 @@ class _RangeSearch:
 
 
 def _cube_surface(n: int) -> Array:
-    """Returns points (rays, n) on the surface of the cube [-1, 1]^n, its corners first, where loops jam soonest."""
+    """Returns points (rays, n) on the surface of the cube [-1, 1]^n, its corners first, where loops jam soonest.
+
+    Of a cube with more corners than `MAX_CORNERS`, these are drawn corners, the same at every call.
+    """
+    if 2**n > MAX_CORNERS:
+        return np.random.default_rng(0).choice((-1.0, 1.0), (round(RAYS_PER_SIDE), n))
     steps = np.linspace(-1.0, 1.0, 1 + 2 * max(1, round(RAYS_PER_SIDE ** (1.0 / (n - 1)) / 2.0)))
     grid = np.stack(np.meshgrid(*[steps] * n, indexing="ij"), -1).reshape(-1, n)
     rays = grid[np.abs(grid).max(axis=1) == 1.0]

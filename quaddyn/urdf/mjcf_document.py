@@ -6,8 +6,9 @@ Source: the XML reference of MuJoCo's documentation, and its section on computat
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -58,7 +59,7 @@ def urdf_of_mjcf(data: bytes | str, name: str, finder: MeshFinder) -> UrdfDocume
 
     Raises:
         ModelError: MuJoCo is not installed or rejects the document; or the document has elements that affect the
-            dynamics and have no counterpart in a URDF: ball joints, tendons with forces, or several robots.
+            dynamics and have no counterpart in a URDF: ball joints, tendons with inertia, or several robots.
     """
     model, meshes = compile_mjcf(data, name, finder)
     return _UrdfWriter(model, meshes, name).document()
@@ -144,7 +145,7 @@ class _UrdfWriter:
         self.check_joints()
         self.read_couplings()
         self.read_actuators()
-        self.reject_tendons()
+        self.read_tendons()
         self.read_losses()
         root = Element("robot", name=_robot_name(m, self.file))
         SubElement(root, "link", name=WORLD)
@@ -207,10 +208,7 @@ class _UrdfWriter:
 
     def list_joints(self, joints: Iterable[int]) -> str:
         """Returns the names of the first joints, and the number of the others."""
-        names = [self.joints[j].name for j in joints]
-        return ", ".join(names[:MAX_LISTED_NAMES]) + (
-            f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
-        )
+        return _list_names([self.joints[j].name for j in joints])
 
     # -- joints ----------------------------------------------------------------------------------------------
     def check_joints(self) -> None:
@@ -340,7 +338,7 @@ class _UrdfWriter:
     def read_actuators(self) -> None:
         """Computes the effort limits of the joints from their actuators; they are infinite without any actuator."""
         m, kinds = self.model, self.mujoco.mjtTrn
-        omitted: list[str] = []
+        omitted, combined = list[str](), dict[str, list[int]]()
         count = 0
         for i in range(self.n_actuators):
             name = m.actuator(i).name or f"actuator_{i}"
@@ -360,12 +358,8 @@ class _UrdfWriter:
                     if j in self.joints
                 ]
                 if {term[0] for term in terms} != {target}:
-                    raise self.make_error(
-                        f'<fixed name="{m.tendon(tendon).name}">',
-                        f"a tendon, driven by actuator {name!r}, moves independent joints "
-                        f"({self.list_joints(driven)}), which is not supported",
-                        "attach actuators to the joints, or couple the joints by <equality>",
-                    )
+                    combined[name] = driven
+                    continue
                 rate = sum(one_rate * coefficient for _, one_rate, coefficient in terms)
             data = self.joints[target]
             if gear * rate != 0.0:
@@ -377,11 +371,19 @@ class _UrdfWriter:
             data.armature += gear**2 * rate**2 * armature
             data.damping += gear**2 * rate**2 * damping
         if omitted:
-            names = ", ".join(omitted[:MAX_LISTED_NAMES]) + (
-                f" and {len(omitted) - MAX_LISTED_NAMES} more" if len(omitted) > MAX_LISTED_NAMES else ""
-            )
             self.report(
-                "warning", "<actuator>", f"the actuators {names} are left out, because they drive no joint of the robot"
+                "warning",
+                "<actuator>",
+                f"the actuators {_list_names(omitted)} are left out, because they drive no joint of the robot",
+            )
+        if combined:
+            joints = self.list_joints(dict.fromkeys(itertools.chain.from_iterable(combined.values())))
+            self.report(
+                "warning",
+                "<actuator>",
+                f"the actuators {_list_names(list(combined))} are left out, because each drives a combination of "
+                f"joints by a tendon; {joints} have no motor unless another actuator drives them",
+                "attach actuators to the joints, or couple the joints by <equality>",
             )
         for j, data in self.joints.items():
             if not count:
@@ -390,8 +392,12 @@ class _UrdfWriter:
                 low, high = (float(x) for x in m.jnt_actfrcrange[j])
                 data.effort = min(data.effort, self.symmetric_limit(low, high, f'<joint name="{data.name}">'))
 
-    def reject_tendons(self) -> None:
-        """Rejects tendons that exert forces on joints of the robot, or limit them along a path through space."""
+    def read_tendons(self) -> None:
+        """Reports tendons whose forces on joints of the robot are left out.
+
+        Raises:
+            ModelError: the inertia of a tendon is part of the mass matrix.
+        """
         m, kinds = self.model, self.mujoco.mjtEq
         constrained_tendons = {
             int(m.eq_obj1id[e]) for e in range(m.neq) if m.eq_type[e] == kinds.mjEQ_TENDON and m.eq_active0[e]
@@ -401,34 +407,38 @@ class _UrdfWriter:
             for i in range(self.n_actuators)
             if m.actuator_trntype[i] == self.mujoco.mjtTrn.mjTRN_TENDON
         }
+        left_out = dict[str, dict[str, None]]()
         for t in range(m.ntendon):
-            joints = self.tendon_joints(t)
+            joints, name = self.tendon_joints(t), m.tendon(t).name
             if joints and not set(joints) & set(self.joints):
                 continue
+            if np.any(getattr(m, "tendon_armature", np.zeros(m.ntendon))[t]):
+                raise self.make_error(
+                    f'<tendon name="{name}">', "a tendon with inertia is not supported", "remove its armature"
+                )
             effects = [
                 effect
                 for effect, attribute in (
-                    ("a spring", "stiffness"),
+                    ("springs", "stiffness"),
                     ("damping", "damping"),
                     ("friction", "frictionloss"),
-                    ("inertia", "armature"),
                     ("limits", "limited"),
                 )
                 if np.any(getattr(m, f"tendon_{attribute}", np.zeros(m.ntendon))[t])
             ]
-            if joints and "limits" in effects:
-                effects.remove("limits")
-                reason = f"the limits of the tendon, a combination of {self.list_joints(joints)}, are left out"
-                advice = "couple the joints by <equality>, or control the combination"
-                self.report("warning", f'<tendon name="{m.tendon(t).name}">', reason, advice)
-            effects += ["an equality constraint"] if t in constrained_tendons else []
-            effects += ["an actuator"] if t in actuated_tendons and not joints else []
+            effects += ["equality constraints"] if t in constrained_tendons else []
+            effects += ["actuators"] if t in actuated_tendons and not joints else []
             if effects:
-                raise self.make_error(
-                    f'<tendon name="{m.tendon(t).name}">',
-                    f"a tendon with {', '.join(effects)} is not supported",
-                    "remove it, or replace it by actuators of joints and by <equality><joint .../>",
-                )
+                left_out[name or f"tendon_{t}"] = dict.fromkeys(effects)
+        if left_out:
+            effects = list(dict.fromkeys(itertools.chain.from_iterable(left_out.values())))
+            self.report(
+                "warning",
+                "<tendon>",
+                f"{', '.join(effects)} of the tendons {_list_names(list(left_out))} are left out: the dynamics contain "
+                "no force of a tendon",
+                "replace them by actuators, damping and limits of joints, or couple the joints by <equality>",
+            )
 
     def read_losses(self) -> None:
         """Adds the damping and armature of the joints to those of their actuators."""
@@ -684,6 +694,12 @@ class _UrdfWriter:
             else:
                 joints[data.name] = float(qpos[start])
         return NamedPose(joints, position, orientation)
+
+
+def _list_names(names: Sequence[str]) -> str:
+    """Returns the first names, and the number of the others."""
+    n_others = len(names) - MAX_LISTED_NAMES
+    return ", ".join(names[:MAX_LISTED_NAMES]) + (f" and {n_others} more" if n_others > 0 else "")
 
 
 def _is_one_of(value: object, *kinds: object) -> bool:
