@@ -429,7 +429,7 @@ ROD = (
 
 
 # -- independence -----------------------------------------------------------------------------------------------------
-def test_reference_does_not_import_pinocchio_and_only_errors_of_the_package() -> None:
+def test_reference_does_not_import_pinocchio_and_only_errors_and_old_names_of_the_package() -> None:
     folder = Path(reference_room.__file__).parent
     outside = set()
     for file in folder.glob("*.py"):
@@ -440,4 +440,4 @@ def test_reference_does_not_import_pinocchio_and_only_errors_of_the_package() ->
                 outside.add(f"..{node.module}")
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 outside.add(str(node.module).split(".")[0])
-    assert outside - set(sys.stdlib_module_names) == {"numpy", "defusedxml", "..errors"}
+    assert outside - set(sys.stdlib_module_names) == {"numpy", "defusedxml", "..errors", "..deprecation"}

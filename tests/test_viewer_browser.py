@@ -260,7 +260,7 @@ def test_recorded_trot_shows_the_loaded_feet(new_page: Callable[[], Page], tmp_p
             x, y, z = dynamics.frame_placement(q, foot).translation
             z -= robot.legs[foot].foot.radius
             where = f"new MeshCat.THREE.Vector3({x}, {z}, {-y})"
-            at = f"quaddyn.viewer.sliders.updateMatrixWorld(), {where}.project(quaddyn.viewer.sliders).toArray()"
+            at = f"quaddyn.viewer.camera.updateMatrixWorld(), {where}.project(quaddyn.viewer.camera).toArray()"
             u, v, _ = page.evaluate(at)
             row, column = round((1.0 - v) / 2.0 * 400), round((1.0 + u) / 2.0 * 640)
             assert 20 < row < 380 and 20 < column < 620, "the whole robot is in the picture"

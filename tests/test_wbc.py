@@ -27,6 +27,7 @@ from quaddyn.wbc import (
     WholeBodyController,
     default_constraints,
 )
+from quaddyn.wbc.element import scales
 
 G = 9.81
 QUADRUPEDS = ("go2", "solo12", "anymal_c", "hyq", "solo8", "anymal_b_kinova", "b1_z1", "small_quadruped")
@@ -305,7 +306,7 @@ def test_torques_are_continuous_when_grips_are_made_and_broken() -> None:
             c = wbc.compute(s, (*robot.feet, "hand") if 20 <= i < 120 else robot.feet)
             assert c.status.ok and ("hand" in c.forces) == (wbc.contact_activations["hand"] > 0.0)
             taus.append(c.tau)
-        steps[ramp] = np.abs(np.diff(taus, axis=0)).max() / qd.wbc.scales.scales(robot).torque
+        steps[ramp] = np.abs(np.diff(taus, axis=0)).max() / scales(robot).torque
     assert steps[0.05] <= 0.05 and steps[0.05] < 0.5 * steps[0.0]
 
 
@@ -334,7 +335,7 @@ def swaying_motion(
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
     feet = {foot: s.placement(foot).translation for foot in robot.feet}
-    length = qd.wbc.scales.scales(robot).length
+    length = scales(robot).length
     standing = [p for foot, p in feet.items() if foot not in lifted]
     centre = 0.7 * (np.mean(standing or list(feet.values()), axis=0) - s.com)
     q, rows = robot.q_home.copy(), slice(6, robot.nv)
@@ -381,7 +382,7 @@ def largest_step(
         rate: limit of the change in one period, per m g l / 4.
     """
     dyn, base = qd.Dynamics(robot), robot.bodies[0].name
-    unit = qd.wbc.scales.scales(robot).torque
+    unit = scales(robot).torque
     level_0 = default_constraints(robot, 1e-3)  # the horizon of the joint bounds does not depend on the period
     for c in level_0:
         if isinstance(c, TorqueLimits):

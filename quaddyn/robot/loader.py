@@ -132,7 +132,8 @@ def load(
     if base is not None:
         document = replace(document, data=rotate_document(document.data, tree, base_rotation_matrix(base)))
         tree = parse(document.data, file=document.name, meshes=meshes)
-    findings = [*document.findings, *tree.findings, *find_unit_errors(tree)]
+    unit_errors = find_unit_errors(tree)
+    findings = [*document.findings, *tree.findings, *unit_errors]
     tree, ties = replace(tree, loops=()), tree.loops if loops else ()
     bodies = merge_fixed_links(tree)
     requested_kind, legs = parse_legs_argument(legs)
@@ -167,7 +168,8 @@ def load(
     validation.validate_dof_count(nv, tree.file)
     limbs = select_limbs(bodies, limbs, legs, feet, ties)
     feet_found = {name: make_foot(name, limb, (feet or {}).get(name), provenance) for name, limb in limbs.items()}
-    findings += [*find_guessed_feet(limbs), *find_weak_legs(bodies, limbs)]
+    # Lengths or masses in other units make any effort limit too low.
+    findings += [*find_guessed_feet(limbs), *([] if unit_errors else find_weak_legs(bodies, limbs))]
     model = build_pinocchio_model(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
     if isinstance(source, pin.Model):
