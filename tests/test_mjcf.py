@@ -464,3 +464,9 @@ def test_convert_writes_a_urdf_whose_meshes_are_found(tmp_path: Path) -> None:
     assert next(iter(robot.tree.links_by_name["a"].visuals)).shape.path == tmp_path / "there" / "t.obj"  # type: ignore[union-attr]
     done = CliRunner().invoke(app, ["convert", "go2"])
     assert qd.load(done.output).model == qd.load("go2", packages=()).model
+    named = scene(CHAIN, '<keyframe><key name="crouch" qpos=".1 .2 .3"/></keyframe>')
+    (tmp_path / "named.xml").write_text(named, encoding="utf-8")
+    done = CliRunner().invoke(app, ["convert", str(tmp_path / "named.xml"), "--out", str(out)])
+    assert done.exit_code == 0 and "left out: the poses crouch" in " ".join(done.output.split())
+    done = CliRunner().invoke(app, ["convert", "go2", "--out", str(tmp_path / "go2.xml")])
+    assert done.exit_code == 2 and not (tmp_path / "go2.xml").exists()

@@ -15,6 +15,9 @@ from ..urdf.tree import MeshShape
 from .app import PackagesOption, RobotArgument, app
 from .console import print_text
 
+#: Suffixes of robot files that `convert` does not write.
+OTHER_FORMATS = (".xml", ".mjcf", ".xacro", ".sdf", ".srdf")
+
 
 @app.command()
 def convert(
@@ -25,8 +28,10 @@ def convert(
     """Convert a robot (MJCF, xacro or catalogue name) to URDF; a URDF is copied.
 
     The robot is loaded first, so that only valid robots are written. Relative paths of meshes are made relative to the
-    folder of --out.
+    folder of --out. A URDF has no poses: keyframes and a home configuration from a file are named and left out.
     """
+    if out is not None and out.suffix.lower() in OTHER_FORMATS:
+        raise typer.BadParameter(f"{out}: convert writes URDFs; choose a name that ends in .urdf", param_hint="--out")
     robot = load(source, packages=package or ())
     text = urdf_text(robot)
     if out is None:
@@ -38,6 +43,11 @@ def convert(
         f"{out}: {len(robot.tree.links)} links, {robot.nv} degrees of freedom"
         + (f", {count} warnings" if count else "")
     )
+    if robot.poses:
+        print_text(
+            f"left out: the poses {', '.join(robot.poses)}, and q_home if one of them is the home configuration; pass "
+            "q_home= when the URDF is loaded"
+        )
 
 
 def _relocate_meshes(text: str, robot: Robot, out: Path) -> str:
