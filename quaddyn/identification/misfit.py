@@ -19,7 +19,7 @@ UNKNOWN_CAUSE = "check order, signs and units of the positions, and that positio
 
 
 def likely_causes(base: BaseParameters, samples: Samples | Iterable[Samples], joints: Sequence[str]) -> tuple[str, ...]:
-    """Compares measured torques with those of the robot's file, and states what is likely wrong with the data.
+    """Compares measured torques with those of the model in the robot's file, and states likely errors of the data.
 
     The comparison uses correlations, which masses that differ from the file hardly change.
 

@@ -41,7 +41,7 @@ from .safety_checks import is_stamp
 MAGIC, VERSION, READING, COMMAND, FLOAT = b"QDRT", 2, 1, 2, np.dtype("<f8")
 #: The header: the part that is the same in all packets of a kind, the CRC, and the part that the CRC covers.
 HEADER, KIND_HEADER, CHECKED_HEADER = struct.Struct("<4sHHHHIQdQ"), struct.Struct("<4sHHHH"), struct.Struct("<QdQ")
-#: Offset of the CRC, and of what it covers.
+#: Offset of the checksum (CRC) in a packet, and offset of the first byte that the checksum covers.
 CRC, CHECKED = KIND_HEADER.size, HEADER.size - CHECKED_HEADER.size
 
 
