@@ -1,6 +1,6 @@
 """`Campaign`: base class of experiments, which yields cases and runs each as a pure function of the case.
 
-Registry of campaigns by name.
+This module also has the registry of campaigns by name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`DataSheet`: measures the limits of robots by searches, with a confidence for each bound and replayable trials.
 
-Bounds of a data sheet: quantities, their levels from easy to hard, and the trials at each level.
+A `Bound` is a quantity with its levels from easy to hard and the trials at each level.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`run_trial`: simulates one `Trial` under its controller and evaluates the run.
 
-`make_trial_setup`: robot, controller, plant, terrain, sensors and motors of a `Trial`.
+`make_trial_setup` creates robot, controller, plant, terrain, sensors and motors of the trial.
 """
 
 from __future__ import annotations

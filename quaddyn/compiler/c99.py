@@ -4,7 +4,7 @@ The source allocates no memory, needs the C library's mathematics only, and comp
 structures of a pointer and sizes; tuples and records are structures.  Sums are evaluated in the order of the source.
 For the same bits as machine code without contraction, compile with ``-ffp-contract=off``.
 
-Writer of typed functions and statements as C99.
+`c99_expressions` writes the expressions of the functions and statements that this module writes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Writer of typed expressions as C99.
+"""Writer of typed expressions as C99, and of the lines and variable names of one C99 function.
 
 C leaves the order of evaluation of operands open, Python does not.  Where the order matters, because a called function
 may write memory that another operand reads, operands are stored in variables first.  Index and size arithmetic uses
 plain operators; other integer arithmetic calls functions that wrap on overflow.
-
-Lines and variable names of one C99 function.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Translator of array expressions and calls of restricted Python to typed trees.
-
-Translator of numbers, names and operators of restricted Python to typed trees.
-"""
+"""Translator of expressions of restricted Python to typed trees: numbers, names, operators, arrays and calls."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ its use.  The semantics are Python's, except:
 * Where Python raises for a number (division by zero, the root of a negative one) the result is infinite or NaN.
 * A range ends at least one step before the largest int.
 
-Functions reachable from entries, and their symbol names.
+The module also finds all functions that entries reach, and gives each its symbol name.
 """
 
 from __future__ import annotations

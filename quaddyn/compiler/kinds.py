@@ -3,11 +3,10 @@
 A function's annotations are its signature: ``float``, ``int``, ``bool``, `Lanes`, the arrays below, tuples of these,
 and named tuples (`typing.NamedTuple`) with such fields.  To a type checker the arrays are NumPy's.
 
-Layout of values in LLVM registers and in memory.
-
-An array is a pointer and its sizes; a tuple or record is the sequence of its items.  In memory each register of a
-record, nested records included, takes a word of 64 bits (lanes take `LANE_WIDTH` words).  Records are passed by
-address, and a returned record is written to an address that the caller passes.  Records are immutable.
+*Layout in LLVM registers and in memory.*  An array is a pointer and its sizes; a tuple or record is the sequence of its
+items.  In memory each register of a record, nested records included, takes a word of 64 bits (lanes take `LANE_WIDTH`
+words).  Records are passed by address, and a returned record is written to an address that the caller passes.  Records
+are immutable.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Writer of typed expressions as LLVM IR.
+"""Writer of typed expressions as LLVM IR, and of the instructions and blocks of one function.
 
 Variables are stack memory that the optimizer turns into registers.  Sums are evaluated in the order of the source; with
 `contract`, a product and a sum may become one instruction with one rounding.
-
-Writer of LLVM instructions and blocks of one function: records in memory, lanes, and conversions.
 """
 
 from __future__ import annotations

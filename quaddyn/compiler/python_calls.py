@@ -2,15 +2,12 @@
 
 The builtin functions (see `EntryWrapper`) read arrays as compiled extensions do.  The layout of a few arrays is
 verified first; if it is not as expected, calls use `ctypes`.  Arguments that do not match exactly are passed to a
-Python function, which converts them or raises an error.
-
-LLVM IR of the functions through which Python calls an entry; they read arrays, numbers and named tuples in memory.
+Python function, which converts them or raises a descriptive error.
 
 Arrays are read as compiled extensions read them, at the offsets of ``PyArrayObject_fields``, which NumPy's binary
-interface fixes (its headers inline them into every extension).  Arguments that do not match exactly are forwarded to a
-Python function, which raises a descriptive error.  A record may contain hundreds of arrays: each class of records, and
-each kind of array in them, is read by a separate function, which returns whether the object matches.  All entries of a
-unit use the same reader functions and the same table of addresses.
+interface fixes (its headers inline them into every extension).  A record may contain hundreds of arrays: each class of
+records, and each kind of array in them, is read by a separate function, which returns whether the object matches.  All
+entries of a unit use the same reader functions and the same table of addresses.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""`Contact`: data of one contact point or surface of a robot.
+"""Contact points and surfaces of a robot, and the forces that they can exert.
 
-Friction cones: the margin in the second-order cone, and pyramids for solvers with linear constraints.
-
-`compute_wrench_cone`: the wrenches that forces in friction cones at the corners of a polygon can exert.
-
-`find_sole`: the flat underside of a foot, from the shapes in the robot's file.
-
-`flat_foot_stance`: a configuration with flat feet on level ground.
+- `Contact`: data of one contact point or surface.
+- Friction cones: the margin in the second-order cone, and pyramids for solvers with linear constraints.
+- `compute_wrench_cone`: the wrenches that forces in friction cones at the corners of a polygon can exert.
+- `find_sole`: the flat underside of a foot, from the shapes in the robot's file.
+- `flat_foot_stance`: a configuration with flat feet on level ground.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`ContactSet`: the contacts of a robot, activated by name; their Jacobian, forces and support polygon at a state.
 
-Position, Jacobian and acceleration of contacts at a state, in world axes.
+Positions, Jacobians and accelerations are in world axes.
 """
 
 from __future__ import annotations

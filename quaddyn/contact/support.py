@@ -1,6 +1,6 @@
-"""The support polygon: the area in which the center of mass can be supported on level ground.
+"""The support polygon, the area in which the center of mass can be supported on level ground.
 
-`compute_center_of_pressure`: the center of pressure of a surface contact.
+`compute_center_of_pressure` computes the center of pressure of a surface contact.
 """
 
 from __future__ import annotations

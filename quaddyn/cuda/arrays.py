@@ -1,8 +1,7 @@
 """`CudaArray`, an array in the memory of a GPU, and `view_array`, which reads those of other libraries.
 
-DLPack capsules by ctypes: reading those of other libraries, and writing those of `CudaArray`.
-
-Source: DLPack, *Open In Memory Tensor Structure*, version 0.8 (``dlpack.h``).
+DLPack capsules of other libraries are read, and those of `CudaArray` are written, with ctypes.  Source: DLPack, *Open
+In Memory Tensor Structure*, version 0.8 (``dlpack.h``).
 """
 
 from __future__ import annotations

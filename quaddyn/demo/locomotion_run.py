@@ -1,6 +1,6 @@
 """`LocomotionRun`: one run of a quadruped, tick by tick, with its measured figures.
 
-`JumpRequest`: a jump requested in the demo; `JumpMonitor`: comparison of a jump with its plan.
+A `JumpRequest` is a jump requested in the demo; a `JumpMonitor` compares it with its plan.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Vectors are in world axes.  Spatial vectors are about one point, the origin of the first joint, linear part first, so
 that no digits are lost far from the world's origin.
 
-Joint motions: placement of a joint at q, and integration of q with v on the manifold, as in Pinocchio; compiled.
+The placement of a joint at q, and the integration of q with v on the manifold, are defined as in Pinocchio.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""`State`: proof that kinematics and dynamics ran at one (q, v), and the place where their results are read.
+"""`State`: the kinematics and dynamics at one (q, v), and their small named results.
 
-Velocity, Jacobian and drift of a frame: the same meaning of `reference` for all three.
-
-A frame's velocity is (6,), linear before angular, and `reference` selects its coordinates:
+*Frames.*  `reference` has the same meaning for velocity, Jacobian and drift.  A frame's velocity is (6,), linear before
+angular, and `reference` selects its coordinates:
 
 =========================  =============================================================================================
 "local_world_aligned"      velocity of the frame's origin and angular velocity, both along world axes
@@ -15,9 +14,7 @@ Hence ``drift = dJ/dt v`` in all three: the *classical* acceleration of the fram
 "local_world_aligned", and the *spatial* acceleration at ``a = 0`` in "local" and "world" (which differs from the
 classical one by ``omega x v``: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, section 2.11).
 
-Small named results of `Dynamics`.
-
-Kinetic energy with rotors: Pinocchio's counts those of some kinds of joints only.
+*Kinetic energy* includes all rotors; Pinocchio's function includes those of some kinds of joints only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`register_environments`: the environments of this package by name in Gymnasium.
 
-Classes and functions of Gymnasium, an optional dependency, or a base class that names the missing package.
+Gymnasium is an optional dependency: without it the classes have a base class whose error names the missing package.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """`ContactForceEstimator`: contact forces from the residual of a momentum observer.
 
-Least-squares fit of contact forces to a generalized force, in restricted Python.
+The fit of contact forces to a generalized force minimizes ``|A f - b|`` with minimum norm of f, ``A = L^-1 J^T`` and
+``b = L^-1 r`` with ``M = L L^T``, or selected rows of J^T and r.  Where a shifted Cholesky factorization of ``G = A^T
+A`` proves that no singular value of A is below the tolerance, the normal equations are solved and corrected once, which
+is as accurate as a QR factorization (Björck 1987, *Stability analysis of the method of seminormal equations for linear
+least squares problems*); otherwise by singular values from Jacobi rotations of A's columns (Golub and Van Loan, *Matrix
+Computations*, 4th edition, section 8.6.3).
 
-It minimizes ``|A f - b|`` with minimum norm of f, ``A = L^-1 J^T`` and ``b = L^-1 r`` with ``M = L L^T``, or selected
-rows of J^T and r.  Where a shifted Cholesky factorization of ``G = A^T A`` proves that no singular value of A is below
-the tolerance, the normal equations are solved and corrected once, which is as accurate as a QR factorization (Björck
-1987, *Stability analysis of the method of seminormal equations for linear least squares problems*); otherwise by
-singular values from Jacobi rotations of A's columns (Golub and Van Loan, *Matrix Computations*, 4th edition, section
-8.6.3).
-
-Positions and velocities of points on the robot's bodies, in restricted Python.
+Positions and velocities of points on the robot's bodies are computed here, too.  All of it is compiled.
 """
 
 from __future__ import annotations

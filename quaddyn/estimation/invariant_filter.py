@@ -20,11 +20,8 @@ estimation*, International Journal of Robotics Research, 2020.  Extensions: a fo
 on the plane of the feet, joint velocities are separate measurements, and a foot whose measurement contradicts the
 others is ignored.
 
-Parameters and state of the invariant filter.
-
-Propagation of the invariant filter between readings: state, covariance, and rolling of the stance feet.
-
-Corrections of the invariant filter by stance feet and external sensors; setting and clearing of footholds.
+The module has three parts: parameters and state; propagation between readings (state, covariance and rolling of the
+stance feet); corrections by stance feet and external sensors, with the setting and clearing of footholds.
 """
 
 from __future__ import annotations

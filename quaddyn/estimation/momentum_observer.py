@@ -1,9 +1,8 @@
 """`MomentumObserver`: external generalized force without accelerometer or force sensor.
 
-Generalized momentum and its rate, by recursion over the bodies, in restricted Python.
-
-With world axes about the world origin, the column J_i of the world Jacobian for velocity i, and for the subtree that it
-moves, starting with body b: the twist V_b of b, the momentum H_b of the subtree and the wrench G_b of its weight,
+Generalized momentum and its rate are computed by recursion over the bodies.  With world axes about the world origin,
+the column J_i of the world Jacobian for velocity i, and for the subtree that it moves, starting with body b: the twist
+V_b of b, the momentum H_b of the subtree and the wrench G_b of its weight,
 
     (M v)_i       = J_i . H_b + armature_i v_i
     (C^T v - g)_i = (V_b x J_i) . H_b + J_i . G_b = J_i . (G_b - V_b x* H_b),

@@ -4,7 +4,7 @@ The prediction starts with the last level alone and adds one level after the oth
 satisfied.  In coordinates y of the basis the weighted sum of squares is ``|W (y - y_0)|^2`` with W triangular level by
 level; with ``u = W (y - y_0)`` its minimum is the shortest u with ``lower <= C x_0 + G u <= upper``, ``G W = C Q``.
 
-The point of a polyhedron nearest to the origin, by a dual active-set method.
+This u is the point of a polyhedron nearest to the origin, and is found by a dual active-set method.
 
 Source: Goldfarb and Idnani, *A numerically stable dual method for solving strictly convex quadratic programs*, 1983,
 with the identity as Hessian.

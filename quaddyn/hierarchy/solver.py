@@ -1,8 +1,8 @@
-"""`HierarchySolver`: compiled solver for many hierarchies of one shape.
+"""Solvers of strict hierarchies of linear equalities and inequalities.
 
-`HierarchySolution`: the solution of a hierarchy with its certificate.
-
-`solve`: solution of one strict hierarchy of equalities and inequalities, with its certificate.
+- `solve`: solves one hierarchy.
+- `HierarchySolver`: compiled solver for many hierarchies of one shape.
+- `HierarchySolution`: the solution with its certificate.
 """
 
 from __future__ import annotations

@@ -7,12 +7,10 @@ objective, so that even an interrupted solve disturbs no level above.
 
 Source: Nocedal and Wright, *Numerical Optimization*, 2nd edition, section 16.5.
 
-The optimum of one level for a fixed working set, without all other inequalities.
-
-Limits in the working set are equality constraints, ``C_h z = bound``; the level's own inequalities in it are further
-rows of its objective.  Two factorizations (null-space method): the constraints determine their directions of z, and the
-objective is least squares in the remaining directions.  The multipliers of the constraints follow from the remaining
-gradient.
+*Optimum for a fixed working set, without all other inequalities.*  Limits in the working set are equality constraints,
+``C_h z = bound``; the level's own inequalities in it are further rows of its objective.  Two factorizations (null-space
+method): the constraints determine their directions of z, and the objective is least squares in the remaining
+directions.  The multipliers of the constraints follow from the remaining gradient.
 """
 
 from __future__ import annotations

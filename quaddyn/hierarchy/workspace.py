@@ -4,11 +4,10 @@ Matrices of rows are stored by columns, ``M[j, i]`` being entry j of row i: entr
 and inner loops run along them.  Row strides are an odd number of cache lines.  "(n, p)" means at least that size,
 padded to the SIMD width.
 
-Input and output of the compiled core: `HierarchyProblem`, `SolverSettings`, `SolutionBuffers`.
-
-Levels are stacked: level k has the equalities from ``A_start[k]`` to ``A_start[k + 1]`` and the inequalities from
-``C_start[k]`` to ``C_start[k + 1]``.  The length of `A_start` gives the number of levels; all other arrays, and rows,
-may be longer than needed, and the workspace may have been made for a larger problem.
+`HierarchyProblem`, `SolverSettings` and `SolutionBuffers` are input and output of the compiled core.  Levels are
+stacked: level k has the equalities from ``A_start[k]`` to ``A_start[k + 1]`` and the inequalities from ``C_start[k]``
+to ``C_start[k + 1]``.  The length of `A_start` gives the number of levels; all other arrays, and rows, may be longer
+than needed, and the workspace may have been made for a larger problem.
 """
 
 from __future__ import annotations

@@ -13,14 +13,11 @@ follows it down to w.  Beside J it has a multiplier Z, the gradient of all terms
 of ``J^-1`` on the path, and uses Nesterov-Todd scaling.  Newton's method on J alone would converge slowly once a body
 or a friction coefficient is close to the boundary.
 
-Source: Lee, Wensing, Park, *Geometric robot dynamic identification: a convex programming approach*, 2020 (divergence);
-Rucker and Wensing, *Smooth parameterization of rigid-body inertia*, 2022 (Cholesky factors of pseudo-inertias); Todd,
-Toh, Tutuncu, *On the Nesterov-Todd direction in semidefinite programming*, 1998.
-
-Pseudo-inertias, which are positive definite for physical bodies, and their log-Cholesky coordinates.
-
-Source: Wensing, Kim, Slotine, *Linear matrix inequalities for physically consistent inertial parameter identification*,
-2018; Rucker and Wensing, *Smooth parameterization of rigid-body inertia*, 2022.
+Sources: Wensing, Kim, Slotine, *Linear matrix inequalities for physically consistent inertial parameter
+identification*, 2018 (pseudo-inertias, which are positive definite for physical bodies); Lee, Wensing, Park, *Geometric
+robot dynamic identification: a convex programming approach*, 2020 (divergence); Rucker and Wensing, *Smooth
+parameterization of rigid-body inertia*, 2022 (Cholesky factors of pseudo-inertias); Todd, Toh, Tutuncu, *On the
+Nesterov-Todd direction in semidefinite programming*, 1998.
 """
 
 from __future__ import annotations

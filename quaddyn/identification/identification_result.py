@@ -1,6 +1,6 @@
 """`Identification`: the result of a fit, with its uncertainty and predictions.
 
-Identified parameters as attributes of an MJCF: inertias of bodies, damping, friction loss and armature of joints.
+A result can be written as attributes of an MJCF: inertias of bodies, damping, friction loss and armature of joints.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Samples from logs: names of columns mapped to joints, units and time stamps checked, accelerations computed.
 
-All that enters the regression besides positions passes the same zero-phase low-pass, see
-`quaddyn.identification.log_samples`.
-
-From logs to samples: noise taken out without delay, accelerations from velocities.
+Noise is removed without delay, and accelerations are computed from velocities: all that enters the regression besides
+positions passes the same zero-phase low-pass.
 
 Source: Gautier, *Dynamic identification of robots with power model*, 1997, section 4: everything that enters the
 regression passes through the same zero-phase low-pass, so that the filter cancels out of ``y = H beta``.

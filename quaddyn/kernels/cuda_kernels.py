@@ -1,7 +1,4 @@
-"""Compiled operations on arrays in the memory of a GPU.
-
-Arguments of compiled operations by name, on the CPU and on a GPU.
-"""
+"""Compiled operations on arrays in the memory of a GPU; and arguments of operations by name, on CPU and GPU."""
 
 from __future__ import annotations
 

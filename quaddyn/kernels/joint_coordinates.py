@@ -3,18 +3,17 @@
 Programs are traced over all joints; their inputs and results are the robot's: ``v_all = G v``, ``a_all = G a + drift``
 and the transposes.  G is constant under mimics (`quaddyn.robot.coupling`); planar loops have a closed form (`Linkage`).
 
-Planar kinematic loops in closed form over expressions: angles, rates and accelerations of the dependent pivots.
-
-The corners of the triangle (see `quaddyn.robot.loops`) are U0 = 0, U1 and U2, its sides S0, S1, S2 where their
-first bar is as at home.  The law of cosines gives U2: with ``g = (|S2|^2 - |S1|^2 - |S0|^2) / 2`` and
-``h = +-sqrt(|S0|^2 |S1|^2 - g^2)``, twice the area, ``U2 - U1 = U1 (g + i h) / |S0|^2``.
+*Planar loops*: angles, rates and accelerations of the dependent pivots are expressions.  The corners of the triangle
+(see `quaddyn.robot.loops`) are U0 = 0, U1 and U2, its sides S0, S1, S2 where their first bar is as at home.  The law of
+cosines gives U2: with ``g = (|S2|^2 - |S1|^2 - |S0|^2) / 2`` and ``h = +-sqrt(|S0|^2 |S1|^2 - g^2)``, twice the area,
+``U2 - U1 = U1 (g + i h) / |S0|^2``.
 
 Around the loop turning rates add up to zero, and so do their moments: ``sum w_k = 0``, ``sum w_k P_k = 0`` over the
 pivots P_k.  A unit rate of one pivot hence makes the corners turn at minus its barycentric coordinates in the triangle.
 If the other pivots do not accelerate, the corners do so with ``sum a_k = 0``, ``sum a_k U_k = i sum W_b^2 d_b`` over
 the bars d_b and their rates W_b.
 
-Planar vectors over expressions that multiply like complex numbers: multiplication by a unit vector rotates.
+Planar vectors of expressions multiply like complex numbers: multiplication by a unit vector rotates.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Mass properties in a kernel: folded constants, or base parameters that the caller gives at run time.
 
-Regressors traced over a mechanism: torques as a linear map of mass properties, friction and rotor inertia.
+Regressors are torques traced over a mechanism as a linear map of mass properties, friction and rotor inertia.
 
 Source: Khalil and Dombre, *Modeling, Identification and Control of Robots*, 2002, section 12.2.
 """

@@ -1,19 +1,19 @@
-"""Inverse dynamics traced over a mechanism: recursive Newton-Euler with second moments.
+"""Inverse dynamics and joint-space inertia, traced over a mechanism.
 
-Per body ``U = [dw]x + [w]x [w]x`` (w, dw: angular velocity and acceleration): a point r accelerates with ``a + U r``,
-so that force and moment about the origin are ``m a + U h`` and ``h x a`` plus the antisymmetric part of ``U K``.  A
-joint's axis z is fixed in both bodies, hence ``U z = R^T U_parent z``: U's third column is only turned, and as
-``U13 = wx wz + dwy``, ``U23 = wy wz - dwx``, ``U33 = -(wx^2 + wy^2)``, dw need not be propagated.
+*Inverse dynamics*: recursive Newton-Euler with second moments.  Per body ``U = [dw]x + [w]x [w]x`` (w, dw: angular
+velocity and acceleration): a point r accelerates with ``a + U r``, so that force and moment about the origin are ``m a
++ U h`` and ``h x a`` plus the antisymmetric part of ``U K``.  A joint's axis z is fixed in both bodies, hence ``U z =
+R^T U_parent z``: U's third column is only turned, and as ``U13 = wx wz + dwy``, ``U23 = wy wz - dwx``, ``U33 = -(wx^2 +
+wy^2)``, dw need not be propagated.
 
 Sources: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapter 5; Khalil and Kleinfinger, *Minimum operations
 and minimum parameters of the dynamic models of tree structure robots*, 1987.
 
-Joint-space inertia traced over a mechanism: composite rigid bodies with second moments.
+*Joint-space inertia*: composite rigid bodies with second moments.  A composite's m, h, K are the sum over a subtree.
+Under a unit acceleration of its own joint about z, force and moment are ``(-h_y, h_x, 0)`` and ``(-K_xz, -K_yz, K_xx +
+K_yy)``, which then climb to the root.
 
-A composite's m, h, K are the sum over a subtree.  Under a unit acceleration of its own joint about z, force and moment
-are ``(-h_y, h_x, 0)`` and ``(-K_xz, -K_yz, K_xx + K_yy)``, which then climb to the root.
-
-Source: Featherstone, *Rigid MassProperties Dynamics Algorithms*, 2008, section 6.2.
+Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, section 6.2.
 """
 
 from __future__ import annotations

@@ -1,18 +1,14 @@
 """`CapsuleModel`: capsules that contain a robot's collision shapes, and the pairs of them that can collide.
 
-`Capsule`: capsules that contain collision shapes, with a bound of how far they extend beyond the shapes.
+A `Capsule` is the set of all points within `radius` of a segment; a sphere is a capsule whose segment is a point.  A
+box is covered by parallel capsules, a mesh by one capsule about the convex hull of its vertices or by those of its
+bounding box.  `Capsule.overapproximation` is the largest distance of a point of the capsule from the shape: for convex
+bodies ``max over u of h_C(u) - h_H(u)``, with h the support functions (Schneider 2014, "Convex Bodies", section 1.8).
 
-A capsule is the set of all points within `radius` of a segment; a sphere is a capsule whose segment is a point.  A box
-is covered by parallel capsules, a mesh by one capsule about the convex hull of its vertices or by those of its bounding
-box.  `Capsule.overapproximation` is the largest distance of a point of the capsule from the shape: for convex bodies
-``max over u of h_C(u) - h_H(u)``, with h the support functions (Schneider 2014, "Convex Bodies", section 1.8).
+The nearest points of two segments are computed as in Ericson 2005, "Real-Time Collision Detection", section 5.1.9, for
+segments of any length, zero included.
 
-Nearest points of two line segments, in restricted Python.
-
-Source: Ericson 2005, "Real-Time Collision Detection", section 5.1.9, implemented for segments of any length, zero
-included.
-
-`Obstacle`: a plane, box, sphere or capsule in the world, for collision constraints.
+An `Obstacle` is a plane, box, sphere or capsule in the world, for collision constraints.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`inverse_kinematics`: a configuration that places any set of frames at their targets, by damped least squares.
 
-Tasks on a robot's velocity v, for `quaddyn.hierarchy`: pairs (J, w) with ``J v = w``.
+The module also makes tasks on a robot's velocity v for `quaddyn.hierarchy`: pairs (J, w) with ``J v = w``.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 It does not depend on the directions of the axes and the zero pose in the file.
 
-`TwoLinks`: a planar leg of 2 to 4 links reduced to two rigid links, by a named rule where it has more than two.
-
-The point of a leg's workspace nearest to an unreachable target, exact and without joint limits.
+`TwoLinks` is a planar leg of 2 to 4 links reduced to two rigid links, by a named rule where it has more than two.  For
+an unreachable target the nearest point of the leg's workspace is computed exactly, without joint limits.
 """
 
 from __future__ import annotations

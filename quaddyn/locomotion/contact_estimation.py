@@ -2,7 +2,7 @@
 
 All arrays of feet are in the order of `FEET`.
 
-`ContactMonitor`: detection of lost ground contact in stance, and of free fall.
+A `ContactMonitor` detects lost ground contact in stance, and free fall.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`LocomotionEstimators`: estimates of payload, contacts and friction from the joint torques.
 
-`PayloadCompensation`: estimate and compensation of mass that the robot carries beyond its model.
+`PayloadCompensation` estimates and compensates mass that the robot carries beyond its model.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`FrictionModel`: friction coefficient and contact normals that the whole-body controller assumes.
 
-Compiled estimate of an upper bound of the friction coefficient from slips.
-
-All arrays of feet are in the order of `FEET`.
+Compiled code estimates an upper bound of the friction coefficient from slips.  All arrays of feet are in the order of
+`FEET`.
 """
 
 from __future__ import annotations

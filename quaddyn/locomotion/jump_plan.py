@@ -1,7 +1,4 @@
-"""`JumpPlan`: the plan of a single jump.
-
-`JumpExecution`: execution of a `JumpPlan`: references for the push-off, and for the feet in flight.
-"""
+"""`JumpPlan`: the plan of a single jump; `JumpExecution`: its references for push-off and for the feet in flight."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`CentroidalState`: the quantities that a locomotion tick takes from the robot's state.
 
-Compiled estimate of the time between ticks from the motion of the robot.
+The module also estimates the time between ticks from the motion of the robot.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`Quadruped`: the controlled robot with its estimators and shared components, and the present mode.
 
-Validation of the arguments of `LocomotionController`.
+The arguments of `LocomotionController` are validated here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`SwingTrajectory`: the path of a swing foot, smooth although its target may move; compiled for all feet at once.
 
-Compiled step on a minimum-jerk path, a polynomial of degree 5.
+Each tick takes a step on a minimum-jerk path, a polynomial of degree 5.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`VelocityLimits`: the velocities that a gait can reach with a robot's legs.
+"""The velocities that a gait can reach with a robot's legs.
 
-`LegWorkspace`: reachable area of each foot around its nominal position, within the joint limits.
-
-`LegPoseSolver`: robot configurations for given foot positions.
+- `VelocityLimits`: the limits of a gait.
+- `LegWorkspace`: reachable area of each foot around its nominal position, within the joint limits.
+- `LegPoseSolver`: robot configurations for given foot positions.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Python calls the stages one by one where a terrain map is read between them, and `walk` in blind locomotion.
 
-Compiled adaptation of step durations to an error of the divergent component: shorter steps after a push.
+Step durations are adapted to an error of the divergent component of motion: steps are shorter after a push.
 """
 
 from __future__ import annotations

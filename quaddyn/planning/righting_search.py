@@ -1,6 +1,6 @@
 """`RightingSearch`: evaluation of righting motions in a plant, and the search for one.
 
-`LegPoseParameters`: leg poses by six parameters with the same meaning on every quadruped.
+`LegPoseParameters` describe leg poses by six parameters with the same meaning on every quadruped.
 """
 
 from __future__ import annotations

@@ -1,33 +1,32 @@
-"""Inverse dynamics by the recursive Newton-Euler algorithm: motions outward, forces inward.
+"""The textbook algorithms of the dynamics of open chains and trees, in plain NumPy.
 
-Sources: source A, items 1, 2 and 6 (open-chain lecture, chapter 9); Lynch and Park 2017, section 8.3; Featherstone,
-*Rigid Body Dynamics Algorithms* (RBDA), 2008, section 5.3.
+**Inverse dynamics** by the recursive Newton-Euler algorithm: motions outward, forces inward.  Sources: source A, items
+1, 2 and 6 (open-chain lecture, chapter 9); Lynch and Park 2017, section 8.3; Featherstone, *Rigid Body Dynamics
+Algorithms* (RBDA), 2008, section 5.3.
 
-Joint-space inertia M by composite bodies, and by definition.
+**Joint-space inertia** M by composite bodies, and by definition.
 
-Forward dynamics by the articulated-body algorithm, and by solving with M.
+**Forward dynamics** by the articulated-body algorithm, and by solving with M.
 
-Two Coriolis matrices: many matrices C have the same product ``C v``; each function states which one it returns.
+**Coriolis matrices**, two: many matrices C have the same product ``C v``; each function states which one it returns.
 
 `coriolis_closed_form` is that of source A.  `coriolis_by_bodies` is consistent with Christoffel's symbols, from body
 Jacobians, on every robot; Pinocchio returns the same.  With both ``Mdot = C + C^T``: ``Mdot - 2 C`` is skew-symmetric.
 
-Quantities of the whole robot: center of mass, momentum, energy.  Links fixed to the world are not included.
+**Quantities of the whole robot**: center of mass, momentum, energy.  Links fixed to the world are not included.
 
-Joint torque regressor by unit parameters (source C, 2): column i is the inverse dynamics of delta_i = 1.
-
+**Joint torque regressor** by unit parameters (source C, 2): column i is the inverse dynamics of delta_i = 1.
 Per body ``delta = [Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]``, inertia and first moments about the body's frame.
 Friction and rotor inertia of joints that mimic others are included in those of their leaders.
 
-Frames on bodies: placement, Jacobian, velocity and drift, in Pinocchio's three reference frames.
+**Frames on bodies**: placement, Jacobian, velocity and drift, in Pinocchio's three reference frames.  Results are
+linear before angular, unlike inside this subpackage.  A frame's twist ``V_f = Ad(T_bf^-1) V_b`` in its own axes is
+"local"; along world axes it is "local_world_aligned"; ``Ad(T_wf) V_f`` is "world", the spatial twist about the world's
+origin (Lynch and Park 2017, sections 3.3.2 and 5.1).
 
-Results are linear before angular, unlike inside this subpackage.  A frame's twist ``V_f = Ad(T_bf^-1) V_b`` in its own
-axes is "local"; along world axes it is "local_world_aligned"; ``Ad(T_wf) V_f`` is "world", the spatial twist about the
-world's origin (Lynch and Park 2017, sections 3.3.2 and 5.1).
+**Recursive forward dynamics on a Lie group** (source D), derived here and stated for any tree.
 
-Recursive forward dynamics on a Lie group (source D), derived here and stated for any tree.
-
-**Motion.**  Body i hangs below its parent p by ``g_pi = g_pi(0) exp(xi_i q_i)`` with the twist xi_i in the body's own
+*Motion.*  Body i hangs below its parent p by ``g_pi = g_pi(0) exp(xi_i q_i)`` with the twist xi_i in the body's own
 frame; the same motion is ``exp(Ad(g_pi(0)) xi_i q_i) g_pi(0)``, with the twist in the parent's.  Since
 ``V_i = (g_i^-1 dg_i/dt)`` for ``g_i = g_p g_pi``,
 
@@ -37,10 +36,10 @@ Differentiating, with ``d/dt Ad(g_pi^-1) = -ad(xi_i dq_i) Ad(g_pi^-1)`` and ``ad
 
     dV_i = Ad(g_pi^-1) dV_p + xi_i ddq_i + eta_i,     eta_i = ad(V_i - xi_i dq_i) xi_i dq_i.          (2)
 
-**Force.**  Let F_i be the wrench through joint i.  Newton and Euler say ``M_i dV_i - ad(V_i)^T M_i V_i = F_i + F_ext,i
+*Force.*  Let F_i be the wrench through joint i.  Newton and Euler say ``M_i dV_i - ad(V_i)^T M_i V_i = F_i + F_ext,i
 - sum_c Ad(g_ic^-1)^T F_c`` over the children c, and the joint adds ``tau_i = xi_i^T F_i + Ia_i ddq_i`` of its rotor.
 
-**Claim**: ``F_i = Mh_i dV_i + B_i``, where Mh and B do not depend on any acceleration.  It holds at the tips.  If it
+*Claim*: ``F_i = Mh_i dV_i + B_i``, where Mh and B do not depend on any acceleration.  It holds at the tips.  If it
 holds for a child c, put (2) into it and ask for its ddq_c by ``tau_c = xi_c^T F_c + Ia_c ddq_c``:
 
     ddq_c = Psi_c (tau_c - xi_c^T Mh_c (Ad dV_i + eta_c) - xi_c^T B_c),   Psi_c = (xi_c^T Mh_c xi_c + Ia_c)^-1.  (3)
@@ -58,11 +57,9 @@ hence the claim for the parent, with
 This is what source D computes on a chain.  F_ext acts on the body.  Gravity is the world's acceleration
 ``dV_0 = (0, -gravity)``.  For joints of several degrees of freedom xi is (6, n) and g_pi the joint's own motion.
 
-Exact derivatives by the complex step.
-
-For f analytic, ``f(x + i h) = f(x) + i h f'(x) + O(h^2)``: the imaginary part divided by h is the derivative without
-any subtraction, so that h may be tiny and the result is exact to rounding (Squire and Trapp 1998; Martins, Sturdza and
-Alonso 2003).  Every function of this subpackage accepts complex numbers.
+**Exact derivatives** by the complex step.  For f analytic, ``f(x + i h) = f(x) + i h f'(x) + O(h^2)``: the imaginary
+part divided by h is the derivative without any subtraction, so that h may be tiny and the result is exact to rounding
+(Squire and Trapp 1998; Martins, Sturdza and Alonso 2003).  Every function of this subpackage accepts complex numbers.
 """
 
 from __future__ import annotations

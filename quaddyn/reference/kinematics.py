@@ -1,9 +1,8 @@
 """Forward kinematics: placements, twists, accelerations and Jacobians of bodies.
 
-Configurations: joint placements from joint coordinates, and motion along a tangent vector.
-
-The layout of q is Pinocchio's: one number for revolute and prismatic joints, (cos, sin) for continuous ones,
-(x, y, cos, sin) for planar ones, and (x, y, z, quaternion x, y, z, w) for floating ones and the free root.
+Configurations have joint placements, and move along a tangent vector.  The layout of q is Pinocchio's: one number for
+revolute and prismatic joints, (cos, sin) for continuous ones, (x, y, cos, sin) for planar ones, and (x, y, z,
+quaternion x, y, z, w) for floating ones and the free root.
 """
 
 from __future__ import annotations

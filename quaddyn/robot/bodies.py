@@ -1,6 +1,6 @@
 """Composite joint bodies: links joined by fixed joints are one rigid body.
 
-`Chain`: forward kinematics of one serial limb for many configurations at once, in NumPy.
+A `Chain` computes the forward kinematics of one serial limb for many configurations at once, in NumPy.
 """
 
 from __future__ import annotations

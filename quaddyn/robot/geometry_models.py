@@ -1,6 +1,6 @@
 """Geometry of a robot as ``pin.GeometryModel``.
 
-Vertices of STL and OBJ files, to determine the size of a foot.
+Vertices of STL and OBJ files are read to determine the size of a foot.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The home configuration, and the `Leg` records that depend on it.
 
-`JointPositions`: positions of the actuated joints as encoders measure them, one number for each joint.
+`JointPositions` are the positions of the actuated joints as encoders measure them, one number for each joint.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`with_inertials`: a robot with other inertias, friction and rotor inertia, and the URDF with these values.
 
-`with_payload`: adds a payload to a robot.
+`with_payload` adds a payload to a robot.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ each 1 where the evidence fully supports the hypothesis: legs have equal lengths
 ground below the trunk, no similar limb is left out, and their names are those of legs.  Names alone do not decide:
 files without meaningful names are classified by the other factors.
 
-Classification of limbs by the names in a file: leg or other limb, and position on the robot.
+Names in the file classify a limb as leg or other limb, and give its position on the robot.
 """
 
 from __future__ import annotations

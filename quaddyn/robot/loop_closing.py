@@ -1,8 +1,7 @@
 """Closes kinematic loops: converts a robot with open branches, and the loops between them, to one with closed loops.
 
-Ranges of the independent joints of closed loops: where the loops close, within the limits of all joints.
-
-Analysis of loops before they are closed: home configuration, rank of the constraints, and dependent joints.
+Before loops are closed, their home configuration, the rank of their constraints and the dependent joints are
+determined.  The range of an independent joint is where the loops close within the limits of all joints.
 """
 
 from __future__ import annotations

@@ -14,11 +14,7 @@ loop as a whole.  Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, 
 from home to y is followed as in Allgower and Georg, *Numerical Continuation Methods*, 1990, chapter 2: along the
 tangent, then by Newton's method, in steps that are halved where it does not contract.
 
-Geometry of kinematic loops in compiled code: placements of joints and cut frames, K and e, and ``dK/dt dx/dt``.
-
-All quantities are in the axes of the body from which a group of loops starts; see `quaddyn.robot.loop_solver`.
-
-Kinematic loops as arrays for compiled code, and the workspace to close them.
+Compiled code computes placements of joints and cut frames, K and e, and ``dK/dt dx/dt``, from loops stored as arrays.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Reads the source given to `load` (a catalog name, a path or text of URDF or MJCF) into one document.
 
-Sources that other packages turn into URDF, where these are installed: xacro files, and robot_descriptions.
-
-The argument `base` of `load`: a rotation of the base frame, applied to the document.
-
-Writes the URDF of a ``pin.Model`` that was built elsewhere.
+Xacro files and robot_descriptions are converted to URDF by other packages, where these are installed.  The argument
+`base` of `load`, a rotation of the base frame, is applied to the document.  The module also writes the URDF of a
+``pin.Model`` that was built elsewhere.
 """
 
 from __future__ import annotations

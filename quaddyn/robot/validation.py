@@ -3,8 +3,7 @@
 Composite joint bodies are validated, not single links: 48 of 69 files in common use have a dummy link that violates a
 rule and has no effect on the body's dynamics.
 
-Plausibility: detects lengths, angles, masses and inertias that are probably not in SI units.
-
+*Plausibility*: validation detects lengths, angles, masses and inertias that are probably not in SI units.
 Each quantity is examined over the whole robot and reported in one finding that names the likely unit, because an author
 a file in millimeters has them everywhere.  The reader reports links that are implausible individually.
 

@@ -1,12 +1,9 @@
 """`Actuators`: motors of a robot with torque and speed limits, delay, friction, rotor inertia and backlash.
 
-`limit_motor_torques` limits the torques of all simulated motors.
-
-`Drives`: motors of a plant between commanded torques and joints, with delay and backlash.
-
-A commanded torque takes effect `delay` later. A motor behind a gear with backlash is a separate body: the two-mass
-system with a gap of Nordin and Gutman (2002, "Controlling mechanical systems with backlash: a survey", Automatica 38),
-with rigid teeth and shaft. Within the gap motor and joint move independently,
+`limit_motor_torques` limits the torques of all simulated motors.  `Drives` are the motors of a plant between commanded
+torques and joints, with delay and backlash.  A commanded torque takes effect `delay` later. A motor behind a gear with
+backlash is a separate body: the two-mass system with a gap of Nordin and Gutman (2002, "Controlling mechanical systems
+with backlash: a survey", Automatica 38), with rigid teeth and shaft. Within the gap motor and joint move independently,
 
     J w' = tau - b w - c sign(w),        and no motor torque acts on the joint.
 

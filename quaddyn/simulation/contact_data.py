@@ -1,8 +1,7 @@
 """Data of a time step with contacts: contact law, model, state, dynamics and contacts; for compiled code.
 
-Joints near the limits of their range; compiled.
-
-A stop is an inelastic contact without friction: the joint may reach its limit and stay there, but not pass it.
+Joints near the limits of their range are part of it.  A stop is an inelastic contact without friction: the joint may
+reach its limit and stay there, but not pass it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`Log`: recorded run of a plant, for plots, files and other programs.
 
-`LogBuilder`: collects states, torques and contacts of a plant tick by tick for a `Log`.
-
-Records in files: an archive of arrays and one JSON text, without pickles.
+A `LogBuilder` collects states, torques and contacts of a plant tick by tick.  A file is an archive of arrays and one
+JSON text, without pickles.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """MCAP files of ROS 2 messages: CDR for Foxglove, PlotJuggler and rosbag2, or JSON.
 
-Messages of a recorded robot, and a layout with which Foxglove draws it.
+A file has these messages of a recorded robot, and a layout with which Foxglove draws it:
 
 ===================  ===============================  ==========================================================
 topic                type                             content
@@ -15,11 +15,10 @@ topic                type                             content
 /odom                nav_msgs/msg/Odometry            both, as ROS 2 expects them
 ===================  ===============================  ==========================================================
 
-ROS 2 messages as a table of fields, from which schemas and bytes are made: CDR and ros2msg, or JSON.
-
-The encapsulation of CDR is that of DDS-XTypes 1.3, section 7.4.1 (XCDR1, PLAIN_CDR), as ROS 2 writes it: numbers are
-aligned to their size relative to the first byte after the header of four bytes; a sequence begins with its length; the
-length of a string counts its final zero byte.
+Schemas (ros2msg or JSON) and bytes are made from a table of the fields of each message.  The encapsulation of CDR is
+that of DDS-XTypes 1.3, section 7.4.1 (XCDR1, PLAIN_CDR), as ROS 2 writes it: numbers are aligned to their size relative
+to the first byte after the header of four bytes; a sequence begins with its length; the length of a string counts its
+final zero byte.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 MuJoCo's own importer rejects many real robots for their massless links, rounds inertias and has no planar joints.
 
-Closed loops in MuJoCo: equality constraints between sites, and positions of dependent joints.
-
-`MujocoContact`: the contact parameters of a MuJoCo model, and presets of them.
+Closed loops are equality constraints between sites.  `MujocoContact` has the contact parameters of a MuJoCo model, and
+presets of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`Simulation`: the simulator of this package, by time stepping with contact solvers.
 
-Classical Runge-Kutta step on the configuration manifold of a robot.
-
-`FallbackContactSolver`: solves contact problems for which the compiled solver did not converge.
+Motion without contacts takes classical Runge-Kutta steps on the configuration manifold.  A `FallbackContactSolver`
+solves contact problems for which the compiled solver did not converge.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """`Terrain`: surfaces with which a robot can be in contact: planes, boxes and height fields.
 
-Collision detection of spheres with a terrain, on arrays; compiled.
-
-A sphere may be in contact with several surfaces at once, at its nearest point of each; with a height field in up to
-three points, as in a groove. Gaps are distances between the surfaces of sphere and terrain, negative for overlap;
-normals point from the ground to the sphere's center.
+Compiled code detects collisions of spheres with a terrain.  A sphere may be in contact with several surfaces at once,
+at its nearest point of each; with a height field in up to three points, as in a groove. Gaps are distances between the
+surfaces of sphere and terrain, negative for overlap; normals point from the ground to the sphere's center.
 
 The nearest points of triangles follow Ericson 2005, *Real-Time Collision Detection*, sec. 5.1.5.
 """

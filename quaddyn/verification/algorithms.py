@@ -1,6 +1,6 @@
 """Relative errors of every algorithm of `Dynamics` and `State` against the reference, at one random state.
 
-Comparison of the joint-space inertia M with MuJoCo's, as a further check of the file readers.
+The joint-space inertia M is also compared with MuJoCo's, as a further check of the file readers.
 """
 
 from __future__ import annotations

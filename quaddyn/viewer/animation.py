@@ -1,6 +1,7 @@
 """`Animation`: stored frames, and the self-contained page made of them.
 
-The live and the recorded web page: meshcat's viewer, the scripts of this package, and no access to the network.
+The live and the recorded web page consist of meshcat's viewer and the scripts of this package, and do not access the
+network.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Texts of active limits and of deficits of tasks at the last tick of whole-body control, by rigid body.
+"""Texts about the rigid bodies of a robot for the page.
 
-Descriptions of the rigid bodies of a robot for the page: mass, box of equal inertia, joint with its limits.
+They describe mass, box of equal inertia and joint with its limits of each body, and the active limits and deficits of
+tasks at the last tick of whole-body control.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`Figure`: links of a robot as slots of a scene, from visual shapes, else collision shapes, else lines.
 
-`Landscape`: a terrain as slots of a scene: boxes, stairs, slopes, walls and height fields.
+A `Landscape` is a terrain as slots of a scene: boxes, stairs, slopes, walls and height fields.
 """
 
 from __future__ import annotations

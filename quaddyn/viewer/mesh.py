@@ -1,15 +1,12 @@
 """Reader of mesh files of a URDF for drawing: STL, OBJ and COLLADA.
 
-Files to which a mesh file refers: materials and small local PNG and JPEG images, confined to its surroundings.
+- STL files, binary and ASCII.
+- Wavefront OBJ files with their MTL materials.
+- COLLADA (.dae) files: triangles, polygons, diffuse colors and textures, placed by the scene's nodes.
 
-Reader of STL files, binary and ASCII.
-
-Reader of Wavefront OBJ files with their MTL materials.
-
-Reader of COLLADA (.dae) files: triangles, polygons, diffuse colors and textures, placed by the scene's nodes.
-
-It covers the part of COLLADA 1.4 (specification release 4.1, Khronos 2008) that robot files use. As in the ROS tools,
-``<up_axis>`` is ignored (a URDF has z up) and ``<unit>`` is applied.
+Files to which a mesh file refers are materials and small local PNG and JPEG images; they must lie in its folder or
+below.  The COLLADA reader covers the part of COLLADA 1.4 (specification release 4.1, Khronos 2008) that robot files
+use. As in the ROS tools, ``<up_axis>`` is ignored (a URDF has z up) and ``<unit>`` is applied.
 """
 
 from __future__ import annotations

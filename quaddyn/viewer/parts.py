@@ -1,6 +1,6 @@
 """`Part`: a piece of a mesh file as arrays, small enough to send to a browser.
 
-Primitive shapes of URDF and markers as triangles, with z as their axis.
+Primitive shapes of URDF and markers are made of triangles, with z as their axis.
 """
 
 from __future__ import annotations

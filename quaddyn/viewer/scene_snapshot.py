@@ -1,6 +1,6 @@
 """`SceneSnapshot`: validated arguments of `Viewer.show` for one frame.
 
-Validation of arguments of the viewer.
+The arguments of the viewer's other methods are validated here, too.
 """
 
 from __future__ import annotations

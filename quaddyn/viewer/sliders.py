@@ -1,8 +1,8 @@
-"""`Slider`: a number that the user sets on the live page.
+"""Inputs of the live page.
 
-`Spring`: force with which the mouse on a live page pulls a link of the robot.
-
-Position of the camera.
+- `Slider`: a number that the user sets.
+- `Spring`: the force with which the mouse pulls a link of the robot.
+- The position of the camera.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""References of the tasks of `ControllerBatch` as arrays with a row for each lane.
-
-Gains and weights of the motion tasks of `ControllerBatch` as arrays with a row for each lane.
-"""
+"""References, gains and weights of the tasks of `ControllerBatch` as arrays with a row for each lane."""
 
 from __future__ import annotations
 

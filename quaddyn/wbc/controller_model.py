@@ -1,6 +1,6 @@
 """`build_model`: the tables of robot, elements and contacts that a compiled tick reads.
 
-Allocation of the data of ticks: arrays of the records of `quaddyn.wbc.tick_data`.
+The module also allocates the data of ticks, the arrays of the records of `quaddyn.wbc.tick_data`.
 """
 
 from __future__ import annotations

@@ -4,25 +4,22 @@ A compiled tick goes through a table with one row per element: its level, the co
 begin, its number of rows, and two integers whose meaning depends on the kind.  A kind describes itself in two methods:
 `Element.bind` returns the two integers, and `Element.declare_layout` declares how many parameters and rows an element
 has and which integers are valid.  Controllers are built with both; saved ticks are validated with the second.
-`quaddyn.wbc.element` lists the steps to add a kind.
 
-`ElementKind`: the compiled functions of a kind of task or constraint.
-
-To add a kind with compiled rows: write its file in `quaddyn.wbc.tasks` or `quaddyn.wbc.constraints`, with the class,
-its equation, its compiled functions and, last, its `ElementKind` with an unused code (those in use:
-``sorted(quaddyn.wbc.elements.ELEMENT_CLASSES)``), and export the class from both packages, that one and
-`quaddyn.wbc`.  `tasks/frame_axis.py` and, with two frames, `tasks/relative_frame.py` are examples.  A motion task
-needs `capture_reference` and `clear_reference`; `reference_divisor` if it rejects some finite reference.
+An `ElementKind` has the compiled functions of a kind of task or constraint.  To add a kind with compiled rows: write
+its file in `quaddyn.wbc.tasks` or `quaddyn.wbc.constraints`, with the class, its equation, its compiled functions and,
+last, its `ElementKind` with an unused code (those in use: ``sorted(quaddyn.wbc.elements.ELEMENT_CLASSES)``), and export
+the class from both packages, that one and `quaddyn.wbc`.  `tasks/frame_axis.py` and, with two frames,
+`tasks/relative_frame.py` are examples.  A motion task needs `capture_reference` and `clear_reference`;
+`reference_divisor` if it rejects some finite reference.
 
 For the documentation and the tests: add its picture to `docs/_ext/element_pictures.py`, a row to `docs/tasks.md`, one
 such element to `tests/wbc_elements.py`, under the words of its name, and to the controllers of
 `tests/test_wbc_export.py` and `tests/tick_mutants.py`.
 
-`ParameterBlock`: the parameters of an element in one flat array, which a controller moves into one vector.
-
+A `ParameterBlock` has the parameters of an element in one flat array, which a controller moves into one vector.
 Compiled code reads every gain, reference and limit of a tick as one array, and a changed parameter needs no copy.
 
-Natural units of a robot (length, mass, gravity), from which default gains are derived.
+Default gains are derived from the natural units of a robot (length, mass, gravity).
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """`Elements`: the tasks and constraints of a controller by name; names of default elements have typed attributes.
 
-`NamedItems`: a read-only mapping of names, whose error for an unknown name lists near matches.
-
-`Levels`: the elements of a controller by priority, and the position of their parameters in one vector.
-
-The default constraints and tasks of a `WholeBodyController`.
-
-All kinds of tasks and constraints: those whose classes `quaddyn.wbc.tasks` and `quaddyn.wbc.constraints` export.
+`NamedItems` is a read-only mapping of names, whose error for an unknown name lists near matches.  `Levels` has the
+elements of a controller by priority, and the position of their parameters in one vector.  The module also makes the
+default constraints and tasks of a `WholeBodyController`, and lists all kinds of elements: those whose classes
+`quaddyn.wbc.tasks` and `quaddyn.wbc.constraints` export.
 """
 
 from __future__ import annotations

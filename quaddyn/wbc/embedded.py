@@ -3,7 +3,7 @@
 A tick in C is the same code as in Python (`quaddyn.wbc.tick_core`).  This module repeats over arrays what
 `WholeBodyController` does around it: validation of states, contact ramps, references by element, and the last result.
 
-`make_embedded_controller`: a controller as arrays, for C99 and for batches.
+`make_embedded_controller` converts a controller to arrays, for C99 and for batches.
 """
 
 from __future__ import annotations

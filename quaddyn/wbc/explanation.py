@@ -6,9 +6,8 @@ limits of one contact together are a candidate, too: where a robot would tip ove
 lower bound of the normal force both prevent pulling, so that removing one of them alone makes no difference.  Each
 candidate takes one solve, so explanations are for diagnosis, not for control loops.
 
-Likely cause of a tick with deficits: a heuristic, from the size of the accelerations that rows require.
-
-`friction_remarks`: sentences about joint friction at a tick, for explanations.
+The likely cause of a tick with deficits is a heuristic, from the size of the accelerations that rows require.
+`friction_remarks` adds sentences about joint friction.
 """
 
 from __future__ import annotations

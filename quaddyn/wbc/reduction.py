@@ -12,11 +12,9 @@ are solved for them beforehand, so that no tick can violate them:
   unknown for each of them.  The equations that limbs with too few joints cannot satisfy, and those of contacts without
   an eliminated limb, remain as equations over the unknowns, solved by orthogonal factorization (`factor_null_space`).
 
-Elimination of the joint accelerations of a limb that moves a single contact, by the equations of the contact.
-
-With ``J_l a_l + J_u a_u + drift = desired``, J_l the columns of the limb's joints and J_u those of the unactuated
-velocities, ``a_l = J_l^-1 (desired - drift - J_u a_u)``.  The redundant joints of a limb with more joints than rows
-remain as unknowns; for a limb with fewer joints, combinations of the rows remain as equations (`limb_leftover`).
+Here J_l are the columns of the limb's joints and J_u those of the unactuated velocities.  The redundant joints of a
+limb with more joints than rows remain as unknowns; for a limb with fewer joints, combinations of the rows remain as
+equations (`limb_leftover`).
 """
 
 from __future__ import annotations

@@ -8,9 +8,7 @@ them (`write_all_rows`); the hierarchy of levels is solved (`quaddyn.hierarchy`)
 recovered from the solution.  If level 0 is infeasible with contacts held exactly, the contacts become rows of level 0
 like all others, so that the violation is minimal.
 
-Writing of the rows of all levels over the unknowns, level by level and element by element.
-
-Loops over `ELEMENT_KINDS` are unrolled by the compiler.
+Rows are written level by level and element by element; loops over `ELEMENT_KINDS` are unrolled by the compiler.
 """
 
 from __future__ import annotations

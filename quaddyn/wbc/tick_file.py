@@ -3,8 +3,6 @@
 A file is a NumPy archive without pickles.  It contains the fields of the records that compiled code reads by name
 (`TickStart`), the result, and the rows of every level with their names.  Reading it needs no robot file.
 Compiled code does not check indices, so every field is validated first (`quaddyn.wbc.tick_validation`).
-
-Inputs of a saved tick: taken from a controller's data, converted to and from arrays by name, and solved again.
 """
 
 from __future__ import annotations

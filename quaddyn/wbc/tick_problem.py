@@ -1,6 +1,6 @@
 """`TickProblem`: the levels of one tick as plain matrices, with the names of their rows.
 
-The certificate of a tick: its status, a report of each level, and the problem behind it.
+The certificate of a tick consists of its status and a report of each level.
 """
 
 from __future__ import annotations

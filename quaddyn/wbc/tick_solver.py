@@ -1,10 +1,8 @@
 """`TickSolver`: computes the ticks of one controller, from a state to a result, and reconstructs their rows.
 
-`compute_centers_of_pressure`: centers of pressure of surface contacts at a past tick.
-
-`ProblemReconstructor`: the rows of a past tick, with their names, as `TickProblem`.
-
-It uses separate buffers and does not change the data of the controller.
+`compute_centers_of_pressure` computes the centers of pressure of surface contacts at a past tick.  A
+`ProblemReconstructor` computes the rows of a past tick, with their names, as `TickProblem`.  It uses separate buffers
+and does not change the data of the controller.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """`FrictionalSolver`: impulses of point contacts with rigid ground and Coulomb friction, with their residual.
 
-Pinocchio's cone solvers with one interface: alternating directions (ADMM) and projected Gauss-Seidel (PGS).
+The methods are this package's compiled one and Pinocchio's cone solvers, alternating directions (ADMM) and projected
+Gauss-Seidel (PGS), with the same interface.
 """
 
 from __future__ import annotations

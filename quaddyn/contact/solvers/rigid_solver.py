@@ -1,6 +1,7 @@
-"""`RigidSolver`: bilateral contacts, such as feet that can neither slip nor lift off.
+"""Solvers of rigid contacts.
 
-`ImpactSolver`: velocities after a collision, with restitution that never creates energy.
+- `RigidSolver`: bilateral contacts, such as feet that can neither slip nor lift off.
+- `ImpactSolver`: velocities after a collision, with restitution that never creates energy.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The controller is that of `quaddyn.locomotion.walker`, which `LocomotionController` also calls, in blind locomotion and
 without the evaluation of the legs on slopes; whole-body control is that of `quaddyn.wbc.embedded`.
 
-`make_embedded_walker`: a locomotion controller as records, for C99 and for batches.
+`make_embedded_walker` makes one from a locomotion controller, for C99 and for batches.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """`LocomotionBatch`: n equal locomotion controllers whose states are arrays, computed by compiled code in threads.
 
-Many equal walkers in arrays, and their transfer to and from the memory of one `EmbeddedWalker`; compiled.
-
-A *lane* is one of n walkers.  It stores the block of memory in which all records of a walker lie, and the lane of its
-whole-body controller, see `quaddyn.wbc.controller_lanes`.
+A *lane* is one of n walkers; compiled functions copy lanes to and from the memory of one `EmbeddedWalker`.  It stores
+the block of memory in which all records of a walker lie, and the lane of its whole-body controller, see
+`quaddyn.wbc.controller_lanes`.
 """
 
 from __future__ import annotations

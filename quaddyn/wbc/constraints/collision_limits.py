@@ -1,8 +1,7 @@
 """`CollisionLimits`: links keep a minimum distance from each other and from obstacles.
 
-Selection of the pairs of capsules whose distance `CollisionLimits` limits.
-
-Distances of the pairs of `CollisionLimits` outside of ticks, and their rates of change.
+The module also selects the pairs of capsules whose distance is limited, and computes their distances and rates of
+change outside of ticks.
 """
 
 from __future__ import annotations

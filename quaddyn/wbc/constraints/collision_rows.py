@@ -29,18 +29,11 @@ critical points of the whole pair.  A part is the distance of a point from a seg
 of one critical point from the other.  The rows of eight parts are computed together (`compute_distance_motion`,
 `compute_row_data`) and written in the order of pairs and parts (`write_distance_rows`).
 
-Blocks of eight pairs and points: their segments, and which points need rows of `CollisionLimits`.
-
-Rows of `CollisionLimits`: products of the wrench of a distance with the screws of the joints that change it.
-
-Screws of joints and their time derivatives, about the origin of the world.
-
-A point p of a body has the velocity ``sum_k (a_k + z_k x p) v_k`` over the joints k of its chain, with (a_k, z_k) the
-screw of joint k, which is the same for all bodies that the joint moves.  The derivative of a screw follows from the
-motion that moves it: with V_k, the sum of ``S_j v_j`` up to joint k, ``S_k' = V_k x S_k`` (Featherstone 2008, "Rigid
-Body Dynamics Algorithms", section 2.9).
-
-The capsules of `CollisionLimits` in the current state, and a conservative test for pairs that may need a row.
+A row is the product of the wrench of a distance with the screws of the joints that change it, about the origin of the
+world.  A point p of a body has the velocity ``sum_k (a_k + z_k x p) v_k`` over the joints k of its chain, with (a_k,
+z_k) the screw of joint k, which is the same for all bodies that the joint moves.  The derivative of a screw follows
+from the motion that moves it: with V_k, the sum of ``S_j v_j`` up to joint k, ``S_k' = V_k x S_k`` (Featherstone 2008,
+"Rigid Body Dynamics Algorithms", section 2.9).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`ContactMotion`: closed contacts do not move.
+"""Constraints of contacts.
 
-`FrictionPyramid`: contact forces within linearized Coulomb friction cones.
-
-`NormalForce`: bounds of normal contact forces.
+- `ContactMotion`: closed contacts do not move.
+- `FrictionPyramid`: contact forces within linearized Coulomb friction cones.
+- `NormalForce`: bounds of normal contact forces.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`HeldObject`: an object held by several hands, with its inertia and the contact forces on it.
 
-Rows of `HeldObject`: the equations of motion of the object, and the motion of the hands relative to it.
+Its rows are the equations of motion of the object, and the motion of the hands relative to it.
 """
 
 from __future__ import annotations

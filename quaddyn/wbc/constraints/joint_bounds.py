@@ -11,8 +11,6 @@ Proof of the guarantee of `JointBounds`, per joint.  Let d be the assumed decele
 3. An admissible acceleration, held for h, keeps the limits during h and ends in a viable state.  At any
    earlier time the state is viable, too: continuing until h and then braking keeps the limits from there.  So the next
    period, which is not longer than h, starts in a viable state again.
-
-Rows of `JointBounds`: the acceleration bounds of a joint, and the test of viability.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`RobustLimits`: torque and friction limits that hold for every payload and all parameters of a given set.
 
-`ParameterEllipsoid`: uncertainty of the inertias, friction and rotors of a robot.
-
-`PayloadSet`: the payloads that a robot may carry.
+The set is a `ParameterEllipsoid`, the uncertainty of the inertias, friction and rotors of a robot, or a `PayloadSet`,
+the payloads that a robot may carry.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`TorqueLimits`: joint torques within the limits of the motors.
+"""Constraints of joint torques.
 
-`TorqueRate`: bounds of the rate of change of joint torques.
-
-`MotorLimits`: torque-speed limits of motors, through gears and linkages.
+- `TorqueLimits`: joint torques within the limits of the motors.
+- `TorqueRate`: bounds of the rate of change of joint torques.
+- `MotorLimits`: torque-speed limits of motors, through gears and linkages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`MomentumTask`: momentum about the center of mass.
-
-`ComTask`: the position of the center of mass.
-"""
+"""`MomentumTask`: momentum about the center of mass; and `ComTask`: the position of the center of mass."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`PostureTask`: joint positions.
-
-`JointAccelerationTask`: given joint accelerations.
-"""
+"""`PostureTask`: joint positions; and `JointAccelerationTask`: given joint accelerations."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
-"""Common base of the tasks on one frame.
+"""Tasks on one frame, with their common base.
 
-`FramePositionTask`: the position of the origin of a frame.
-
-`FrameOrientationTask`: the orientation of a frame.
-
-`FrameTask`: position and orientation of a frame.
-
-`FootTask`: the position of a swing foot, blended with its contact while that is made or broken.
+- `FramePositionTask`: the position of the origin of a frame.
+- `FrameOrientationTask`: the orientation of a frame.
+- `FrameTask`: position and orientation of a frame.
+- `FootTask`: the position of a swing foot, blended with its contact while that is made or broken.
 """
 
 from __future__ import annotations

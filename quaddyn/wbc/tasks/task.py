@@ -2,12 +2,8 @@
 
 Each row has ``a* = acceleration + damping (velocity - J v) + stiffness (position - p)``.
 
-Gains, weights and selected rows of a motion task, in one flat array together with its reference.
-
-All parameters of a task are in one float64 `block` (see `LAYOUT`), so that compiled code reads those of all tasks of a
-controller as one array.
-
-References of a motion task: position, velocity and acceleration.
+Gains, weights, selected rows and the reference (position, velocity and acceleration) of a task are in one float64
+`block` (see `LAYOUT`), so that compiled code reads those of all tasks of a controller as one array.
 """
 
 from __future__ import annotations
