@@ -54,6 +54,8 @@ QUADDYN_INTERPRET=1 "$python" -m pytest -n auto tests/test_hierarchy*.py tests/t
 "$python" benchmarks/locomotion.py --trials 100 --check
 "$python" benchmarks/locomotion.py --endurance 600 --check
 "$python" benchmarks/locomotion.py --cost --check
+"$python" -m pip install -q --only-binary :all: pybullet drake
+"$python" benchmarks/other_simulators.py --robots go2,solo12,anymal_c --check
 "$python" benchmarks/campaigns.py --check
 "$python" benchmarks/campaigns.py --equal 200
 PYTHON="$python" bash benchmarks/processors.sh --covering
