@@ -154,14 +154,16 @@ def sample_cop(
     zy = 0.25 * (feet[0, 1] + feet[1, 1] + feet[2, 1] + feet[3, 1])
     future_load = 0.0
     for k in range(count):
-        if loads[0, k] > 0.0:
-            scale = 1.0 / loads[0, k]
-            zx, zy, future_load = scale * cop[0, k], scale * cop[1, k], scale * loads[1, k]
+        # The last sample of a flight phase has the pressure of the touchdown: the force rises after the touchdown only.
+        i = k + 1 if loads[0, k] == 0.0 and k + 1 < count else k
+        if loads[0, i] > 0.0:
+            scale = 1.0 / loads[0, i]
+            zx, zy, future_load = scale * cop[0, i], scale * cop[1, i], scale * loads[1, i]
         cop[0, k], cop[1, k], loads[1, k] = zx, zy, future_load
 
 
 @compiled()
-def sample_stiffness(preview: PreviewParameters, g: GaitState, stiffness: Vector) -> None:
+def sample_stiffness(preview: PreviewParameters, g: GaitState, stiffness: Matrix) -> None:
     """Samples ``(g + zddot) / (h + z)``, the acceleration divided by the distance from the center of pressure.
 
     Nothing is written if it is constant.
@@ -169,12 +171,30 @@ def sample_stiffness(preview: PreviewParameters, g: GaitState, stiffness: Vector
     Args:
         preview: parameters of the preview.
         g: phases of the gait.
-        stiffness: (N_CYCLE_SAMPLES,) written [1/s^2].
+        stiffness: (2, N_CYCLE_SAMPLES + 1) its values [1/s^2] over a cycle, and their integral over the phase; written.
     """
     profile, unit = g.force_profile, preview.gravity * compute_period(g) * compute_period(g)
-    if not profile.is_constant:
-        for i in range(len(stiffness)):
-            stiffness[i] = preview.gravity * profile.force[i] / (preview.height + unit * profile.height[i])
+    if profile.is_constant:
+        return
+    for i in range(N_CYCLE_SAMPLES + 1):
+        k = i if i < N_CYCLE_SAMPLES else 0
+        stiffness[0, i] = preview.gravity * profile.force[k] / (preview.height + unit * profile.height[k])
+        if i > 0:
+            mean = 0.5 * (stiffness[0, i - 1] + stiffness[0, i])
+            stiffness[1, i] = stiffness[1, i - 1] + mean / N_CYCLE_SAMPLES
+        else:
+            stiffness[1, i] = 0.0
+
+
+@compiled()
+def integrate_stiffness(stiffness: Matrix, phase: float) -> float:
+    """Returns the integral of the stiffness, interpolated linearly, over the phase from 0 to `phase` [cycles/s^2]."""
+    cycles = math.floor(phase)
+    position = (phase - cycles) * N_CYCLE_SAMPLES
+    i = min(int(position), N_CYCLE_SAMPLES - 1)
+    fraction = position - i
+    mean = stiffness[0, i] + 0.5 * fraction * (stiffness[0, i + 1] - stiffness[0, i])
+    return cycles * stiffness[1, N_CYCLE_SAMPLES] + stiffness[1, i] + fraction * mean / N_CYCLE_SAMPLES
 
 
 @compiled(inline=False)
@@ -220,7 +240,7 @@ def preview_com(
         feet: (4, 3) present positions of the feet, world [m].
         reference: written.
     """
-    cop, loads, stiffness = local(2, N_SAMPLES), local(2, N_SAMPLES), local(N_CYCLE_SAMPLES)
+    cop, loads, stiffness = local(2, N_SAMPLES), local(2, N_SAMPLES), local(2, N_CYCLE_SAMPLES + 1)
     step, frequency = preview.step, preview.frequency
     sample_cop(g, path, stance, feet, step, cop, loads, reference.load_fractions)
     sample_stiffness(preview, g, stiffness)
@@ -232,15 +252,15 @@ def preview_com(
     x, y = path.position[0] + x + velocity_x / frequency, path.position[1] + y + velocity_y / frequency
     future_weight, step_cycles, sample_rate = 1.0, step / compute_period(g), 1.0 / step
     stiffness_now, cosh, sinh_over_rate, rate_sinh = -1.0, 1.0, 0.0, 0.0
-    stiffness_next = frequency * frequency
+    stiffness_next, integral_next = frequency * frequency, 0.0
+    if not g.force_profile.is_constant:
+        integral_next = integrate_stiffness(stiffness, g.phase + last * step_cycles)
     for n_back in range(last):
         k = last - 1 - n_back
         if not g.force_profile.is_constant:
-            cycle = g.phase + (k + 0.5) * step_cycles
-            position = (cycle - math.floor(cycle)) * len(stiffness)
-            i = min(int(position), len(stiffness) - 1)
-            j = i + 1 if i + 1 < len(stiffness) else 0
-            stiffness_next = stiffness[i] + (position - i) * (stiffness[j] - stiffness[i])
+            integral = integrate_stiffness(stiffness, g.phase + k * step_cycles)
+            stiffness_next = (integral_next - integral) / step_cycles
+            integral_next = integral
         if stiffness_next != stiffness_now:
             stiffness_now = stiffness_next
             rate = math.sqrt(stiffness_now)
