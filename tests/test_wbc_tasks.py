@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pinocchio as pin
 import pytest
 from finite_differences import along
 
 import quaddyn as qd
+from quaddyn.contact import Contact
 from quaddyn.wbc import (
     ComTask,
     FootTask,
+    ForceTask,
     FrameAxisTask,
     FrameOrientationTask,
     FramePositionTask,
@@ -146,3 +150,29 @@ def test_task_with_one_row_accepts_scalars() -> None:
         task.reference(None, float("nan"))
     with pytest.raises(qd.ArgumentError, match=r"velocity: expected 12 finite numbers, got 0\.5"):
         PostureTask(robot).reference(None, 0.5)
+
+
+def test_references_of_forces_take_effect_at_the_next_tick_and_belong_to_their_tick() -> None:
+    robot = qd.load("go2")
+    wbc, s = qd.WholeBodyController(robot), qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+    task = wbc.tasks["forces"]
+    assert isinstance(task, ForceTask)
+    commands = []
+    for forces in ({}, {"FL": [1.0, 2.0, 60.0]}, {"FL": np.full(6, 7.0), "RR": [0.0, 0.0, 30.0]}):
+        task.reference(forces)
+        commands.append(wbc.compute(s))
+        twin = qd.WholeBodyController(robot)
+        twin.tasks["forces"].references = forces
+        assert twin.compute(s).tau.tobytes() == commands[-1].tau.tobytes()
+    assert len({command.tau.tobytes() for command in commands}) == 3
+    given = commands[1].inputs.force_references
+    assert given[0, :, :2].tolist() == [[1, 1], [1, 0], [1, 0], [1, 0]] and given[0, 0, 2:5].tolist() == [1, 2, 60]
+    copied = copy.deepcopy(task)
+    task.clear_references()
+    assert commands[0].tau.tobytes() == wbc.compute(s).tau.tobytes() and not task.references
+    assert set(copied.references) == {"FL", "RR"} and copied.references["FL"].shape == (6,)
+    rows = np.column_stack([np.ones((4, 2)), np.arange(12.0).reshape(4, 3), np.zeros((4, 3))])
+    task.set_point_forces(robot.feet, rows)
+    wbc.add_contact(Contact(name="belly", frame=robot.bodies[0].name))
+    np.testing.assert_array_equal(task.references["RR"], [9.0, 10.0, 11.0])
+    np.testing.assert_array_equal(wbc.compute(s, robot.feet).inputs.force_references[0, :4], rows)

@@ -70,7 +70,14 @@ class EmbeddedController(NamedTuple):
 def embedded_result(e: EmbeddedController, values: Vector) -> TickResult:
     """Returns views of the parts of a result vector."""
     model = e.data.model
-    return result_views(values, len(model.actuated), len(model.slot), len(e.data.contacts.size), model.levels)
+    return result_views(
+        values,
+        len(model.actuated),
+        len(model.slot),
+        len(e.data.contacts.size),
+        model.levels,
+        e.data.inputs.force_references.shape[0],
+    )
 
 
 @compiled(inline=False)

@@ -151,7 +151,10 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> TickOutcome:
         values: takes the result, see `result_views`.
     """
     model, memory = data.model, data.memory
-    result = result_views(values, len(model.actuated), len(v), len(data.contacts.size), model.levels)
+    references = data.inputs.force_references
+    result = result_views(
+        values, len(model.actuated), len(v), len(data.contacts.size), model.levels, references.shape[0]
+    )
     checksum = 0.0
     for i in range(len(v)):
         checksum += abs(data.terms.h[i]) + data.terms.M[i, i]
@@ -165,6 +168,11 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> TickOutcome:
         x = data.inputs.parameters[i]
         result.parameters[i] = x
         has_nan |= x != x
+    for c in range(len(data.contacts.size)):
+        result.activation[c], result.cap[c] = data.contacts.activation[c], data.contacts.cap[c]
+        for task in range(references.shape[0]):
+            for k in range(8):
+                result.force_references[8 * (len(data.contacts.size) * task + c) + k] = references[task, c, k]
     if has_nan or not custom_rows_are_valid(data):
         return TickOutcome.NOT_A_NUMBER
     write_bias_forces(t)

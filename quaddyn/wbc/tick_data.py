@@ -332,19 +332,30 @@ class TickResult(NamedTuple):
     ranks: Vector  # (levels,)
     certificate: Vector  # (2,) entries of `TickCertificate`
     friction: Vector  # (nu,) part of the torque that compensates joint friction [N m]
+    activation: Vector  # (contacts,) activations and caps of the contacts at the tick
+    cap: Vector  # (contacts,) [N]
+    force_references: Vector  # references of the force tasks at the tick, as in `TickInputData`, flat
     parameters: Vector  # parameters of the elements at the tick
 
 
 @compiled()
-def result_views(values: Vector, nu: int, nv: int, contacts: int, levels: int) -> TickResult:
-    """Returns views of the parts of a result vector."""
+def result_views(values: Vector, nu: int, nv: int, contacts: int, levels: int, force_tasks: int) -> TickResult:
+    """Returns views of the parts of a result vector; behind its parameters may be more entries."""
     a = nu + nv
     b = a + 6 * contacts
     c = b + levels
+    d = c + 2 + nu
+    e = d + 2 * contacts
+    f = e + 8 * force_tasks * contacts
     return TickResult(
-        values[:nu], values[nu:a], matrix(values, a, contacts, 6), values[b:c], values[c : c + 2],
-        values[c + 2 : c + 2 + nu], values[c + 2 + nu :],
+        values[:nu], values[nu:a], matrix(values, a, contacts, 6), values[b:c], values[c : c + 2], values[c + 2 : d],
+        values[d : d + contacts], values[d + contacts : e], values[e:f], values[f:],
     )  # fmt: skip
+
+
+def result_length(nu: int, nv: int, contacts: int, levels: int, force_tasks: int, parameters: int) -> int:
+    """Returns the number of entries of a result vector."""
+    return 2 * nu + nv + (8 + 8 * force_tasks) * contacts + levels + 2 + parameters
 
 
 @compiled()

@@ -28,7 +28,7 @@ from ..urdf.tree import Array
 from . import tick_core
 from .command import OUTCOMES, Command, TickCommand
 from .controller_model import ControllerTables, make_data
-from .tick_data import ElementTable, TickOutcome, TickResult, WorkingSetMemory, result_views
+from .tick_data import ElementTable, TickOutcome, TickResult, WorkingSetMemory, result_length, result_views
 from .tick_problem import RowGroup, Status, TickDetails, TickProblem
 from .tick_solver import Resolve, compute_centers_of_pressure
 from .tick_validation import TickStart, WorkingSetArrays, reject, validate_tick
@@ -111,12 +111,13 @@ def rerun_tick(start: TickStart) -> tuple[int, TickResult]:
         (memory.eliminated, memory.as_rows), saved_sets, start.memory.limit_starts, strict=True
     ):
         own.has_solution, own.limit_starts[:], own.current[: len(sides)] = bool(starts[-1] >= 0), starts, sides
-    size = nu + nv + 6 * nc + model.levels + 2 + nu + len(inputs.parameters)
+    tasks = len(inputs.force_references)
+    size = result_length(nu, nv, nc, model.levels, tasks, len(inputs.parameters))
     values = np.zeros(size + LANE_WIDTH)
     outcome = tick_core.tick(start.q, start.v, data, values)
     if outcome >= TickOutcome.OVERFLOW:
         raise ArgumentError("terms: expected finite numbers")
-    return outcome, result_views(values[:size], nu, nv, nc, model.levels)
+    return outcome, result_views(values[:size], nu, nv, nc, model.levels, tasks)
 
 
 FORMAT_VERSION = 12

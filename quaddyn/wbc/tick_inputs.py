@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -13,13 +13,8 @@ from ..urdf.tree import Array
 from .contact_settings import ContactSettings
 from .controller_model import ControllerTables
 from .row_writing import CUSTOM_ROW_HEADER_SIZE
-from .tasks import ForceTask
-from .tasks.force import PointForceReferences
 from .tick import ActiveContacts, Rows
 from .tick_data import ROLES, ContactStateData, TickInputData
-
-#: References of all force tasks.
-ForceReferences = tuple[Mapping[str, Array], ...]
 
 
 class CustomRows(NamedTuple):
@@ -41,15 +36,11 @@ class SlowInputs(NamedTuple):
     """Inputs of a tick that change rarely, in contrast to the state.
 
     Attributes:
-        force_references: references of force tasks.
         settings: for each contact (contact, smallest normal force, largest normal force, surface height).
-        activations: activation and cap of each contact.
         custom: rows that elements computed in Python.
     """
 
-    force_references: ForceReferences = ()
     settings: tuple[Any, ...] = ()
-    activations: tuple[tuple[float, float], ...] = ()
     custom: CustomRows = NO_ROWS
 
 
@@ -60,16 +51,18 @@ class TickInputs(NamedTuple):
         q, v: the state.
         parameters: parameters of the elements.
         previous_torque: (nu,) torques of the tick before, None on the first.
-        force_references, settings, activations, custom: see `SlowInputs`.
+        force_references: (force tasks, contacts, 8) references of force tasks, as in `TickInputData`.
+        activations: activation and cap of each contact.
+        settings, custom: see `SlowInputs`.
     """
 
     q: Array
     v: Array
     parameters: Array
     previous_torque: Array | None
-    force_references: ForceReferences
-    settings: tuple[Any, ...]
+    force_references: Array
     activations: tuple[tuple[float, float], ...]
+    settings: tuple[Any, ...]
     custom: CustomRows
 
 
@@ -119,6 +112,11 @@ def differs_only_in_cone(before: Contact, after: Contact) -> bool:
     return all(getattr(before, name) is getattr(after, name) for name in names)
 
 
+def read_activations(activation: Array, cap: Array) -> tuple[tuple[float, float], ...]:
+    """Returns activation and cap of each contact as pairs."""
+    return tuple(zip(activation.tolist(), cap.tolist(), strict=True))
+
+
 def write_activations(contacts: ContactStateData, activation: Array, cap: Array) -> None:
     """Writes the activation and the cap of each contact."""
     contacts.activation[:] = activation
@@ -130,22 +128,6 @@ def write_previous_torque(inputs: TickInputData, previous_torque: Array | None) 
     inputs.previous.exists = previous_torque is not None
     if previous_torque is not None:
         inputs.previous.torque[:] = previous_torque
-
-
-def write_force_references(
-    inputs: TickInputData, i: int, task: ForceTask, references: Mapping[str, Array], names: Sequence[str]
-) -> None:
-    """Writes the references of force task i for each contact."""
-    rows = inputs.force_references[i]
-    if type(references) is PointForceReferences and references.names == names and task.contacts is None:
-        rows[:] = references.rows
-        return
-    rows[:] = 0.0
-    for name, row in zip(names, rows, strict=True):
-        row[0] = task.contacts is None or name in task.contacts
-        if name in references:
-            row[1] = 1.0
-            row[2 : 2 + len(references[name])] = references[name]
 
 
 def write_custom_rows(

@@ -30,16 +30,25 @@ from .controller_model import ControllerTables, build_model, make_contacts, make
 from .element import Element, Scales
 from .elements import Levels
 from .tick import ActiveContacts, Rows, Tick
-from .tick_data import ContactStateData, RigidBodyTerms, RowBuffer, TickData, TickOutcome, TickResult, result_views
+from .tick_data import (
+    ContactStateData,
+    RigidBodyTerms,
+    RowBuffer,
+    TickData,
+    TickOutcome,
+    TickResult,
+    result_length,
+    result_views,
+)
 from .tick_inputs import (
     CustomRows,
     SlowInputs,
     TickInputs,
     differs_only_in_cone,
+    read_activations,
     write_activations,
     write_contact,
     write_custom_rows,
-    write_force_references,
     write_friction_cone,
     write_previous_torque,
 )
@@ -90,8 +99,7 @@ class ProblemReconstructor:
         write_activations(contacts, *np.array(inputs.activations).reshape(count, 2).T)
         input_data = make_inputs(tables, np.array(inputs.parameters), count, nv, nu, custom)
         write_previous_torque(input_data, inputs.previous_torque)
-        for i, (task, references) in enumerate(zip(tables.force_tasks, inputs.force_references, strict=True)):
-            write_force_references(input_data, i, task, references, self._names)
+        input_data.force_references[:] = inputs.force_references
         if custom:
             input_data.custom_rows[:] = inputs.custom.rows
         terms = make_terms(self._terms, tables.frames)
@@ -254,7 +262,9 @@ class TickSolver:
         self._active_contacts = ActiveContacts((), (), 0)
         self.slow_inputs = SlowInputs()
         self._allocate_buffers(0)
-        self._result_length = nu + nv + 6 * count + self.tables.model.levels + 2 + nu + len(levels.parameters)
+        self._result_length = result_length(
+            nu, nv, count, self.tables.model.levels, len(self.tables.force_tasks), len(levels.parameters)
+        )
         self.result_size = self._result_length + LANE_WIDTH
         self._zero_result, self._force_offset, self._weight = (
             zeros(self.result_size),
@@ -271,9 +281,9 @@ class TickSolver:
         self._custom_capacity, self._custom_layout = custom, None
         self._tick: Any = None  # compiled functions, bound to the data below
         inputs = make_inputs(tables, self.levels.parameters, count, nv, nu, custom)
-        # References of each force task that were written last.
-        self._written_references: tuple[Mapping[str, Array] | None, ...] = (None,) * len(tables.force_tasks)
         self.data = make_data(tables, self._rigid_body_terms, self._contacts, inputs, self._max_unknowns)
+        for task, rows in zip(tables.force_tasks, inputs.force_references, strict=True):
+            task.attach_rows(self.names, rows)
 
     @property
     def terms(self) -> AnyTerms:
@@ -292,8 +302,8 @@ class TickSolver:
         for c, settings in enumerate(self._settings):
             write_contact(contacts, c, settings, tables)
         inputs = make_inputs(tables, self.levels.parameters.copy(), count, nv, nu, 0)
-        for i, task in enumerate(tables.force_tasks):
-            write_force_references(inputs, i, task, task.references, self.names)
+        for task, rows in zip(tables.force_tasks, inputs.force_references, strict=True):
+            task.write_references(self.names, rows)
         return make_data(tables, make_terms(self._terms, tables.frames), contacts, inputs, self._max_unknowns)
 
     def clear_warm_start(self) -> None:
@@ -308,8 +318,6 @@ class TickSolver:
     # -- one tick ----------------------------------------------------------------------------------------------
     def advance_contacts(self, requested: IntVector, step: float, values: Array | None) -> int:
         """Advances the contacts by one tick, as `advance_contacts`.
-
-        The function writes their activations, which `_read_contacts` copies for the record of the tick.
 
         Args:
             requested: whether each contact should be made.
@@ -346,16 +354,12 @@ class TickSolver:
             v: velocity of the state.
             previous_torque: (nu,) torques of the tick before, None on the first.
         """
-        if self._activations_version != self._changes.activations:
-            self._read_contacts()
+        if self._settings_version != self._changes.settings:
+            self._read_settings()
         if self.tables.custom_elements:  # first, since custom rows may require new, larger buffers
             self._update_custom_rows(state, previous_torque)
         if self._has_torque_rate:
             write_previous_torque(self.data.inputs, previous_torque)
-        for task, written in zip(self.tables.force_tasks, self._written_references, strict=True):
-            if task.references is not written:  # references are replaced as a whole
-                self._read_references()
-                break
         self.update_terms(q, v)
         if self._tick is None:
             self.bind_machine_code()
@@ -382,20 +386,10 @@ class TickSolver:
     def split_result(self, values: Array) -> TickResult:
         """Returns views of the parts of a result vector."""
         result: TickResult = result_views(
-            values[: self._result_length], self.robot.nu, self.robot.nv, len(self._settings), self.tables.model.levels
-        )
+            values[: self._result_length], self.robot.nu, self.robot.nv, len(self._settings), self.tables.model.levels,
+            len(self.tables.force_tasks),
+        )  # fmt: skip
         return result
-
-    def _read_contacts(self) -> None:
-        """Copies settings and activations of the contacts after a change."""
-        if self._settings_version != self._changes.settings:
-            self._read_settings()
-        references, settings, _, custom = self.slow_inputs
-        activations = tuple(zip(self._ramps.activation.tolist(), self._ramps.cap.tolist(), strict=True))
-        self.slow_inputs = SlowInputs(references, settings, activations, custom)
-        if self.tables.custom_elements:
-            self._active_contacts = ActiveContacts.from_activations(self._settings, activations)
-        self._activations_version = self._changes.activations
 
     def _read_settings(self) -> None:
         """Copies the settings of the contacts after a change."""
@@ -418,19 +412,12 @@ class TickSolver:
         self._written_settings = settings
         self.slow_inputs = self.slow_inputs._replace(settings=settings)
 
-    def _read_references(self) -> None:
-        """Copies the references of all force tasks after a change."""
-        force_tasks = self.tables.force_tasks
-        references = tuple([task.references for task in force_tasks])
-        for i, (task, written) in enumerate(zip(force_tasks, references, strict=True)):
-            if written is not self._written_references[i]:
-                write_force_references(self.data.inputs, i, task, written, self.names)
-        self._written_references = references
-        _, settings, activations, custom = self.slow_inputs
-        self.slow_inputs = SlowInputs(references, settings, activations, custom)
-
     def _update_custom_rows(self, state: State, previous_torque: Array | None) -> None:
         """Computes the rows of custom elements."""
+        if self._activations_version != self._changes.activations:
+            activations = read_activations(self._ramps.activation, self._ramps.cap)
+            self._active_contacts = ActiveContacts.from_activations(self._settings, activations)
+            self._activations_version = self._changes.activations
         damping_index, active, nv, nu = (
             self.tables.model.contact_motion_start,
             self._active_contacts,
@@ -464,7 +451,11 @@ class TickSolver:
         self, values: Array, q: Array, v: Array, previous_torque: Array | None, slow_inputs: SlowInputs
     ) -> TickInputs:
         """Returns all inputs of a tick except its working sets; `values` is the result vector of the tick."""
-        return TickInputs(q, v, self.split_result(values).parameters, previous_torque, *slow_inputs)
+        result, shape = self.split_result(values), self.data.inputs.force_references.shape
+        return TickInputs(
+            q, v, result.parameters, previous_torque, result.force_references.reshape(shape),
+            read_activations(result.activation, result.cap), *slow_inputs,
+        )  # fmt: skip
 
     def reconstruct_problem(self, inputs: TickInputs) -> TickProblem:
         """Reconstructs the rows of a past tick; the data of the controller are unchanged."""

@@ -100,8 +100,10 @@ class ForceTask(Element, fixed=("contacts",)):
         self._attach(np.zeros(2))
         self.weight = 1.0 / robot.mass if weight is None else weight
         self.bandwidth = bandwidth
-        self._references: Mapping[str, Array] = NO_REFERENCES
+        self._references: Mapping[str, Array] | None = NO_REFERENCES  # None: those of `_rows`
         self._known_contacts = self.contacts
+        self._row_names: tuple[str, ...] = ()
+        self._rows: Array | None = None
 
     @property
     def contacts(self) -> tuple[str, ...] | None:
@@ -117,7 +119,7 @@ class ForceTask(Element, fixed=("contacts",)):
         Raises:
             UnknownNameError: the task refers to another contact, or has a reference for one.
         """
-        for name in (*(self._contacts or ()), *self._references):
+        for name in (*(self._contacts or ()), *self.references):
             if name not in contacts:
                 raise UnknownNameError(f"contact of {self.name!r}", name, contacts)
 
@@ -136,7 +138,9 @@ class ForceTask(Element, fixed=("contacts",)):
 
         Assigning a mapping is the same as calling `reference`.
         """
-        return self._references
+        if self._references is None and self._rows is not None:
+            return PointForceReferences(self._row_names, self._rows)
+        return self._references or NO_REFERENCES
 
     @references.setter
     def references(self, value: Mapping[str, ArrayLike] | None) -> None:
@@ -167,7 +171,7 @@ class ForceTask(Element, fixed=("contacts",)):
                 raise ArgumentError(f"{self.name}.reference[{name!r}]: expected 3 or 6 finite numbers, got {value!r}")
             force.flags.writeable = False
             references[name] = force
-        self._references = MappingProxyType(references)  # replaced as a whole, so that a change is detected by identity
+        self._set(MappingProxyType(references))
 
     def set_point_forces(self, names: tuple[str, ...], rows: Array) -> None:
         """Sets the reference forces of point contacts without checking their values, for internal use.
@@ -180,18 +184,50 @@ class ForceTask(Element, fixed=("contacts",)):
         Raises:
             UnknownNameError: the task does not include a contact that has a reference.
         """
-        references = PointForceReferences(names, rows)
-        if self._known_contacts == names:
-            object.__setattr__(self, "_references", references)  # the attribute exists
-        else:
-            self.reference(references)
+        if self._rows is None or self._row_names != names or self._contacts is not None:
+            self.reference(PointForceReferences(names, rows))
+            return
+        self._rows[:] = rows
+        if self._references is not None:
+            self._references = None
 
     def clear_references(self) -> None:
         """Sets all reference forces to zero."""
-        self._references = NO_REFERENCES
+        self._set(NO_REFERENCES)
+
+    def _set(self, references: Mapping[str, Array]) -> None:
+        """Sets the references, and writes them to the rows of the controller."""
+        self._references = references
+        if self._rows is not None:
+            self.write_references(self._row_names, self._rows)
+
+    def attach_rows(self, names: tuple[str, ...], rows: Array) -> None:
+        """Keeps the rows in which a controller reads the references, so that they are written there once they are set.
+
+        Args:
+            names: names of the contacts of the controller.
+            rows: (contacts, 8) rows of the task, see `TickInputData.force_references`.
+        """
+        self.write_references(names, rows)
+        self._row_names, self._rows = names, rows
+
+    def write_references(self, names: tuple[str, ...], rows: Array) -> None:
+        """Writes the references of all contacts.
+
+        Args:
+            names: names of the contacts of a controller.
+            rows: (contacts, 8) output, see `TickInputData.force_references`.
+        """
+        references = self.references
+        rows[:] = 0.0
+        for name, row in zip(names, rows, strict=True):
+            row[0] = self._contacts is None or name in self._contacts
+            if name in references:
+                row[1] = 1.0
+                row[2 : 2 + len(references[name])] = references[name]
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_references": dict(self._references)}
+        return super().__getstate__() | {"_references": dict(self.references), "_row_names": (), "_rows": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state | {"_references": MappingProxyType(state["_references"])})
