@@ -36,6 +36,9 @@ from .righting import RightingPlan
 from .walker import TickStage
 from .walking import TickCode
 
+#: Flags that every tick reads, as plain numbers, see `ground_phase`.
+HAS_OTHER_PERIOD, IS_LANDING = int(TickCode.HAS_OTHER_PERIOD), int(TickCode.IS_LANDING)
+
 
 @renamed_attributes(
     reach="clamp_velocity",
@@ -320,7 +323,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         contacts = None if measured_contacts is None else validate_feet(measured_contacts)
         code = self._walking.begin_tick(state, requested, contacts)
         self._has_ticked = True
-        if (code < 0 or code & TickCode.HAS_OTHER_PERIOD) and not self._timing:
+        if (code < 0 or code & HAS_OTHER_PERIOD) and not self._timing:
             self._check_period(self._quadruped.displacements.other_period)
         command = self._finish_tick(code, state, requested, contacts)
         return replace(command, timing=self._timing) if self._timing else command
@@ -352,7 +355,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
                     code = walking.finish_landing_on_map()
                 case _:
                     code, reason = walking.continue_tick(-code - TickStage.WALKING, state, flight.jump_plan)
-        if code & TickCode.IS_LANDING:
+        if code & IS_LANDING:
             return flight.compute_landing(code, state, requested)
         return walking.finish_tick(code, state, requested, measured_contacts, flight.jump_plan, reason)
 

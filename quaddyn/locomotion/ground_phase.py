@@ -46,6 +46,11 @@ from .walking import (
     allocate_tick_report,
 )
 
+#: Members of enumerations that every tick reads: Python 3.11 needs 0.3 us to look one up.
+CARRYING, IS_FIRST, HAS_COMMAND, HAS_NEW_CONTACTS = map(
+    int, (TickCode.CARRYING, TickCode.IS_FIRST, TickCode.HAS_COMMAND, TickCode.HAS_NEW_CONTACTS)
+)
+MOVING, RECOVERING = LocomotionMode.MOVING, LocomotionMode.RECOVERING
 #: Names of the feet by the mask of `TickCode.CARRYING`.
 CARRYING_FEET = tuple(tuple(foot for i, foot in enumerate(FEET) if mask >> i & 1) for mask in range(1 << len(FEET)))
 #: Time constants of the height of the ground on a map, and of the rise of a trunk that was lowered for its legs: on
@@ -57,7 +62,7 @@ MAX_GROUND_DISTANCE = 0.02
 
 def carrying_feet(code: int) -> tuple[str, ...]:
     """Returns the names of the feet that are to carry load from the code of a tick, see `TickCode`."""
-    return CARRYING_FEET[code // TickCode.CARRYING % len(CARRYING_FEET)]
+    return CARRYING_FEET[code // CARRYING % len(CARRYING_FEET)]
 
 
 class GroundPhaseController:
@@ -187,7 +192,7 @@ class GroundPhaseController:
         calls.update_terms(q, v)
         contacts = make_mask(measured_contacts)
         code: int = calls.begin_tick(q, v, quad.tau, requested, quad.wbc.friction, contacts)
-        if code & TickCode.IS_FIRST if code >= 0 else quad.mode_state.is_first_tick:
+        if code & IS_FIRST if code >= 0 else quad.mode_state.is_first_tick:
             self._step_lookahead.reset()
             self.footwork.restart()
             quad.gait_scheduler.gait = quad.gait if quad.gait.has_swing_phase else GAITS["trot"]
@@ -258,12 +263,12 @@ class GroundPhaseController:
         assert calls is not None
         if reason is None:
             reason = quad.capability.slope_limiter.leg_reason
-        if code & TickCode.HAS_NEW_CONTACTS:
+        if code & HAS_NEW_CONTACTS:
             quad.friction_model.apply()
-        mode = LocomotionMode.from_code(code % TickCode.CARRYING)
-        if mode is LocomotionMode.MOVING and code & TickCode.HAS_COMMAND:
+        mode = LocomotionMode.from_code(code % CARRYING)
+        if mode is MOVING and code & HAS_COMMAND:
             quad.gait_scheduler.gait = quad.gait
-        elif mode is LocomotionMode.RECOVERING and self._last_mode is not LocomotionMode.RECOVERING:
+        elif mode is RECOVERING and self._last_mode is not RECOVERING:
             quad.gait_scheduler.gait = GAITS["trot"]
         self._last_mode = mode
 

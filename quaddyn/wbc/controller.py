@@ -44,6 +44,9 @@ from .tick_data import TickOutcome, WorkingSetMemory
 from .tick_file import save
 from .tick_solver import TickSolver
 
+#: The first outcome that is an error, as a plain number: Python 3.11 needs 0.3 us to look up a member of a class.
+OVERFLOW = int(TickOutcome.OVERFLOW)
+
 
 class _LastTick:
     """State that one tick passes to the next, for internal use.
@@ -362,7 +365,7 @@ class WholeBodyController(StrictAttributes):
             self._advance_contacts(contacts)
         previous_torque = last.tau
         outcome, values = solver.solve(state, q, v, previous_torque)
-        if outcome >= TickOutcome.OVERFLOW:
+        if outcome >= OVERFLOW:
             solver.raise_input_error(outcome)
         command = TickCommand(values, outcome, (q, v, previous_torque, solver.slow_inputs), solver)
         last.tau, last.command, last.memory = command.tau, command, solver.data.memory
