@@ -11,7 +11,9 @@ Parts, each of which can be omitted; the expected duration is printed before eac
 - ``idle``: runs a loop that commands zero torques, on a Go2 in a second process, for a tenth of ``--minutes``.  It
   always runs before ``trot``, ``link`` and ``disk``, because it measures the stalls of the machine.
 - ``trot``: the robot stands up and trots.  99.9 % of the ticks must take at most 500 us of processor time.  The log is
-  then replayed: required are identical commands, bit for bit, and a file that is not larger than the reserved space.
+  then replayed: required are identical commands, bit for bit, a file that is not larger than the reserved space, and
+  that no tick takes more processor time than a period both in the run and in the replay, which would be an overrun of
+  the loop's own doing.
 - ``link``: the same with 2 ms latency, 1 ms jitter and 1 % loss in each direction, compensated by the controller's
   ``delay``.
 - ``kill``: kills the controller during a trot.  Required are damping by the robot's process, with the default watchdog
@@ -46,6 +48,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import thread_time
+from typing import Any
 
 import numpy as np
 
@@ -76,6 +79,7 @@ from quaddyn.runtime import (
 from quaddyn.runtime.controller import Controller
 from quaddyn.runtime.loop_statistics import BIN_WIDTH
 from quaddyn.runtime.stages import Stage
+from quaddyn.runtime.walking_controller import make_walking_controller
 from quaddyn.simulation import Measurement
 
 
@@ -201,22 +205,43 @@ class PersistentOperator(Operator):
 
 
 class AccountingClock(SystemClock):
-    """Clock that measures the processor times of ticks; those above a period are overruns that the loop itself causes.
+    """Clock that measures the processor times of ticks, and finds the causes of those that took longer than a period.
 
     Attributes:
         cpu: processor times of the ticks.
+        causes: number of ticks that took longer than a period by cause.  "computing" and "page faults" are ticks whose
+            processor time is longer than a period, which includes interrupts and the time in which a virtual machine
+            does not run: `replay_log` finds those that take as long again.  In the others the thread did not run:
+            "preempted" by another process, "blocked" in a call of the system, or "not scheduled" if neither is counted.
+        long_ticks: numbers of the ticks that took more processor time than a period.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dt: float) -> None:
         super().__init__()
-        self.cpu, self._tick_start = Histogram(), np.inf
+        self.cpu, self.causes, self.long_ticks, self._dt = Histogram(), Counter[str](), list[int](), dt
+        self._start: tuple[float, float, Any] | None = None
 
     def sleep_until(self, time: float) -> None:
-        """Ends the processor time of a tick, sleeps, and starts that of the next one."""
-        if (cpu := thread_time() - self._tick_start) > 0.0:  # not before the first tick
+        """Ends the times of a tick, sleeps, and starts those of the next one."""
+        if self._start is not None:  # not before the first tick
+            cpu, wall = thread_time() - self._start[0], self.now() - self._start[1]
             self.cpu.add(cpu)
+            if wall > self._dt:
+                self._find_cause(cpu, wall, self._start[2])
         super().sleep_until(time)
-        self._tick_start = thread_time()
+        self._start = thread_time(), self.now(), resource.getrusage(resource.RUSAGE_THREAD)
+
+    def _find_cause(self, cpu: float, wall: float, before: Any) -> None:
+        """Counts a tick that took longer than a period; `before` is the usage of resources at its start."""
+        after = resource.getrusage(resource.RUSAGE_THREAD)
+        faults = after.ru_minflt - before.ru_minflt + after.ru_majflt - before.ru_majflt
+        preempted, blocked = after.ru_nivcsw - before.ru_nivcsw, after.ru_nvcsw - before.ru_nvcsw
+        if cpu > self._dt:
+            cause = "page faults" if faults else "computing"
+            self.long_ticks.append(self.cpu.total - 1)
+        else:
+            cause = "preempted" if preempted else "blocked" if blocked else "not scheduled"
+        self.causes[cause] += 1
 
 
 def make_loop(
@@ -241,7 +266,7 @@ def make_loop(
         controller,
         operator=operator,
         safety=safety,
-        clock=AccountingClock(),
+        clock=AccountingClock(dt),
         real_time=scheduling,
         recorder=recording,
         overrun="repeat",
@@ -309,6 +334,8 @@ def run_in_real_time(
         cpu, max_overruns = loop.clock.cpu, 1e-3 * statistics.ticks
         quantiles = {f"p{100.0 * fraction:g}": 1e6 * cpu.quantile(fraction) for fraction in (0.5, 0.99, 0.999)}
         print("processor time of a tick [us]: " + ", ".join(f"{name} {time:.0f}" for name, time in quantiles.items()))
+        causes = ", ".join(f"{n} {cause}" for cause, n in loop.clock.causes.items())
+        print(f"ticks longer than a period: {causes or 'none'}")
         if is_idle:
             idle_statistics.append(statistics)
         else:
@@ -334,7 +361,7 @@ def run_in_real_time(
     )
     is_fast = not replay or quantiles["p99.9"] <= MAX_TICK_TIME
     has_trotted = is_idle or (report.stage is Stage.RUN and not stops_during_trot)
-    is_identical = not replay or replay_log(file, statistics.ticks)
+    is_identical = not replay or replay_log(file, statistics.ticks, loop.clock.long_ticks)
     file.unlink()
     return is_fast and is_identical and has_trotted and report.fault is None and statistics.overruns <= max_overruns
 
@@ -467,11 +494,31 @@ def kill_controller(dt: float, watchdog: int = 2, seconds: float = 5.0) -> bool:
     return bool(status["fault"]) and missing <= 0.02 and log.stages[-1] is Stage.RUN
 
 
-def replay_log(file: Path, ticks: int) -> bool:
-    """Replays a log of a number of ticks; returns whether it is complete and all commands are identical."""
+def replay_log(file: Path, ticks: int, long_ticks: list[int]) -> bool:
+    """Replays a log of a number of ticks; returns whether it is complete and all commands are identical.
+
+    The replay executes the same instructions with the same numbers: ticks that took long in the run and not in the
+    replay were not long because of the loop itself.
+
+    Args:
+        file: the log.
+        ticks: number of ticks.
+        long_ticks: numbers of the ticks that took more processor time than a period.
+    """
     size, log = file.stat().st_size, load_recording(file)
     begin_time, begin_cpu_time = time.perf_counter(), time.process_time()
-    replay = log.replay()
+    controller = make_walking_controller(log.robot(), log.metadata["controller"])
+    times, compute = dict[float, float](), controller.compute
+
+    def measure(measurement: Measurement, *arguments: Any) -> MotorCommand:
+        """Computes a command and stores its processor time by the time stamp of the reading."""
+        start = thread_time()
+        command = compute(measurement, *arguments)
+        times[measurement.time] = thread_time() - start
+        return command
+
+    controller.compute = measure  # type: ignore[method-assign]
+    replay = log.replay(controller)
     microseconds, duration = (
         1e6 * (time.process_time() - begin_cpu_time) / max(replay.ticks, 1),
         time.perf_counter() - begin_time,
@@ -483,11 +530,23 @@ def replay_log(file: Path, ticks: int) -> bool:
         f"replay of {len(log)} ticks: {replay.ticks} recomputed in {duration:.0f} s, {replay.n_different} differ; "
         f"{microseconds:.0f} us per tick"
     )
+    again = [times.get(float(log.records["time"][k]), 0.0) for k in long_ticks]
+    n_own = sum(time > log.metadata["dt"] for time in again)
+    print(
+        f"  {len(again)} ticks took more processor time than a period in the run; in the replay they took at most "
+        f"{1e6 * max(again, default=0.0):.0f} us, {n_own} more than a period"
+    )
     print(
         f"  file: {size / 1e6:.1f} MB, {per_tick} bytes per tick; memory at most {max_memory:.0f} MB with the log",
         flush=True,
     )
-    return replay.identical and len(log) == ticks and size - reserved < 0.1 * reserved + 1e6 and replay.ticks > 0
+    return (
+        replay.identical
+        and not n_own
+        and len(log) == ticks
+        and size - reserved < 0.1 * reserved + 1e6
+        and replay.ticks > 0
+    )
 
 
 def main() -> int:
