@@ -37,6 +37,11 @@ MAX_COMPENSATED_DELAY = 0.05
 MAX_MISSED_READINGS = 5
 #: Foot force above which a foot is in contact, as a fraction of the robot's weight.
 STANCE_WEIGHT_FRACTION = 0.05
+#: Members of enumerations that every tick reads: Python 3.11 needs 0.3 us to look one up.
+STAND_UP, LIE_DOWN, RUN = Stage.STAND_UP, Stage.LIE_DOWN, Stage.RUN
+LYING, LOWERING, STANDING, FALLEN = (
+    LocomotionMode.LYING, LocomotionMode.LOWERING, LocomotionMode.STANDING, LocomotionMode.FALLEN
+)  # fmt: skip
 
 
 def measured_contact_force(robot: Robot) -> float:
@@ -170,27 +175,27 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
     ) -> MotorCommand:
         """Computes the command of one tick; see `Controller.compute`."""
         m = measurement
-        if stage is Stage.STAND_UP and not self._has_folded:
+        if stage is STAND_UP and not self._has_folded:
             self._is_settled = False
             return self._fold_legs(m)
         mask = self._feet_in_contact(m)
         measured_contacts = None if mask < 0 else self._feet_by_mask[mask]
         state = self._estimate_state(m, self.estimator.stance_mask(self._stance_feet) if mask < 0 else mask)
-        if stage is Stage.LIE_DOWN:
+        if stage is LIE_DOWN:
             self.locomotion.lie_down()
-        elif self._is_lying and self.locomotion.mode is not LocomotionMode.FALLEN:
+        elif self._is_lying and self.locomotion.mode is not FALLEN:
             self.locomotion.stand_up()
-        requested_velocity = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
+        requested_velocity = velocity if stage is RUN else (0.0, 0.0, 0.0)
         command = self.locomotion.compute(state, requested_velocity, measured_contacts=measured_contacts)
         wbc_command = command.wbc_command
         self._sent_commands.append(wbc_command)
         self._estimate = state.writable_coordinates()
         self._status = command.mode.value if wbc_command is None else wbc_command.outcome
         mode, self._stance_feet = command.mode, command.contacts
-        self._is_lying = mode is LocomotionMode.LYING or mode is LocomotionMode.LOWERING
-        self._is_settled = mode is (LocomotionMode.LYING if stage is Stage.LIE_DOWN else LocomotionMode.STANDING)
-        self._failure_reason = "the robot has fallen" if mode is LocomotionMode.FALLEN else ""
-        if stage is Stage.LIE_DOWN and self._is_settled:
+        self._is_lying = mode is LYING or mode is LOWERING
+        self._is_settled = mode is (LYING if stage is LIE_DOWN else STANDING)
+        self._failure_reason = "the robot has fallen" if mode is FALLEN else ""
+        if stage is LIE_DOWN and self._is_settled:
             self._has_folded = False
         return MotorCommand.from_torques(command.tau)
 
