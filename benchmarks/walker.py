@@ -9,7 +9,8 @@ alternate after each chunk of ticks; the first ticks of each chunk, whose caches
 are not counted.  Both are repeated: the walk starts again from the same state with the same result,
 and the time of a tick is the minimum over the repetitions.  Times are CPU times of the thread.  Printed are median,
 99th and 99.9th percentile in microseconds, and the parts of a tick: rigid-body terms, `walk_blind` (from the state to
-the references of the tasks), the whole-body controller, and everything else, which is Python.
+the references of the tasks), the whole-body controller, and everything else, which is Python.  The changes of the
+solver's working sets in a tick are counted, too: these numbers are the same on every machine under any load.
 
 ``--check`` exits with 1 unless the median is at most that of TSID, and median and 99th percentile are at most 2.5 and 4
 times the median of the whole-body controller.
@@ -80,6 +81,8 @@ class WalkingRobot:
         self.command = (SPEED * self.controller.morphology.speed_scale, 0.0, YAW_RATE)
         self.times: list[float] = []
         self.parts: dict[str, list[float]] = {"terms": [], "walk": [], "whole-body": []}
+        self.changes: list[int] = []  # changes of the working sets, by tick
+        self.limits: list[int] = []  # numbers of inequalities, by tick
         self.watches: dict[str, Stopwatch] = {}
         self.run(0, settling=round(START_TIME / DT))
 
@@ -96,7 +99,7 @@ class WalkingRobot:
 
     def run(self, ticks: int, settling: int = SETTLING_TICKS) -> None:
         """Computes and simulates ticks, of which those after the first ``settling`` ones are measured."""
-        clock, compute = time.thread_time, self.controller.compute
+        clock, compute, data = time.thread_time, self.controller.compute, self.controller.wbc.solver.data
         for tick in range(-settling, ticks):
             state = self.dynamics.update(self.plant.q, self.plant.v)
             for watch in self.watches.values():
@@ -106,6 +109,8 @@ class WalkingRobot:
             seconds = clock() - start
             if tick >= 0:
                 self.times.append(seconds)
+                self.changes.append(int(data.work.summary.iterations))
+                self.limits.append(int(data.rows.n_limits))
                 for name, watch in self.watches.items():
                     self.parts[name].append(watch.seconds)
             self.plant.step(command.tau)
@@ -170,6 +175,13 @@ def measure(name: str, options: argparse.Namespace) -> list[str]:
         if median > MAX_TSID_RATIO * tsid_median:
             missed.append(f"{name}: {median / tsid_median:.2f} > {MAX_TSID_RATIO:g} of TSID")
     print(f"{line}; median {median / wbc:.1f} and p99 {tail / wbc:.1f} of the whole-body tick\n  parts: {pieces} us")
+    changes, limits = np.array(walkers[0].changes), np.array(walkers[0].limits)
+    with_new_rows = changes[1:][np.diff(limits) != 0]
+    print(
+        f"  changes of the working sets: mean {changes.mean():.2f}, p99 {np.percentile(changes, 99.0):.0f}, at most "
+        f"{changes.max()}; in the {len(with_new_rows)} ticks in which contacts change mean {with_new_rows.mean():.1f}, "
+        f"at most {with_new_rows.max()}"
+    )
     if median > MAX_WBC_RATIO * wbc:
         missed.append(f"{name}: median {median / wbc:.2f} > {MAX_WBC_RATIO:g} of the whole-body tick")
     if tail > MAX_WBC_TAIL_RATIO * wbc:
