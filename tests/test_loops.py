@@ -195,6 +195,24 @@ def test_redundant_constraints_of_a_planar_loop_are_accepted(kind: str) -> None:
     np.testing.assert_allclose(robot.coupling.at(q).G[:, 0], [1.0, -1.0, 1.0], atol=1e-13)
 
 
+def test_redundant_rod_closes_up_to_the_rounding_of_the_file() -> None:
+    # A second bar beside that of the parallelogram, with numbers of eight digits.
+    text = four_bar("revolute").replace(
+        "</robot>",
+        link("rod", 0.1, "0.15 0 0")
+        + joint("r", "a_link", "rod", "0.00000001 0 0.10000001", "0 1 0", 0.0, "-3 3")
+        + loop("second", "revolute", "rod 0.3 0 0", "c_link 0 0 0.1", inside='<axis xyz="0 1 0"/>')
+        + "</robot>",
+    )
+    robot = qd.load(text, actuated=["a"])
+    np.testing.assert_allclose(robot.coupling.configuration(np.array([0.4])), [0.4, -0.4, -0.4, 0.4], atol=1e-6)
+    assert 1e-12 < robot.coupling.residual(robot.coupling.configuration(robot.q_home)) < 1e-7
+    assert any("close up to" in finding.reason for finding in robot.report.findings)
+    assert qd.cross_check(robot, samples=2).passed
+    with pytest.raises(ModelError, match="does not close|locks all"):
+        qd.load(text.replace("0.10000001", "0.1001"), actuated=["a"])
+
+
 #: The second upright at the end of the bar.
 HANGS = '<parent link="b_link"/><child link="c_link"/><origin xyz="0.3 0 0"/>'
 CHAIN = four_bar("fixed", "d_link 0 0 0", "base 0.3 0 0").replace(

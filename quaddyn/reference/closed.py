@@ -66,10 +66,29 @@ class ClosedReference(JointQuantities):
         indices = {body.joint: (body.q.start, body.v.start) for body in tree.model.bodies}
         self._gears = [(indices[one], indices[other], gear, bias) for one, other, gear, bias in gears]
         self._last: tuple[bytes, Array] = b"", np.zeros(0)
+        self._masks = [self._joint_mask(k) for k in range(len(self.loops))]
         self._dependent_v = np.array([body.v.start for body in follow], dtype=np.intp)
         self._dependent_q = np.array([body.q.start for body in follow], dtype=np.intp)
         self.independent_v = np.setdiff1d(np.arange(tree.nv), self._dependent_v)
         self._independent_q = np.setdiff1d(np.arange(tree.nq), self._dependent_q)
+
+    def _joint_mask(self, loop: int) -> Array:
+        """Returns 1 for the velocities of joints between the frames of a loop, otherwise 0.
+
+        The joints before a loop move it as a whole, but their columns of K are not exactly 0 if rounding in the file
+        keeps the frames apart.
+        """
+        chains = []
+        for side in "AB":
+            number, chain = self.model.frames[f"loop {loop} {side}"][0], set[int]()
+            while number >= 0:
+                chain.add(number)
+                number = self.model.bodies[number].parent
+            chains.append(chain)
+        mask = np.zeros(self.tree.nv)
+        for number in chains[0] ^ chains[1]:
+            mask[self.model.bodies[number].v] = 1.0
+        return mask
 
     @property
     def nq(self) -> int:
@@ -100,7 +119,8 @@ class ClosedReference(JointQuantities):
         for k, loop in enumerate(self.loops):
             ends = [self.model.frames[f"loop {k} {side}"] for side in "AB"]
             (A, J_A), (B, J_B) = (
-                (algorithms.placement(at, end), algorithms.jacobian(at, end, "local_world_aligned")) for end in ends
+                (algorithms.placement(at, end), algorithms.jacobian(at, end, "local_world_aligned") * self._masks[k])
+                for end in ends
             )
             rows.append(J_B[:3] - J_A[:3])
             errors.append(B[:3, 3] - A[:3, 3])
@@ -122,11 +142,12 @@ class ClosedReference(JointQuantities):
         """Returns ``dK/dt V`` (m,)."""
         out = []
         for k, loop in enumerate(self.loops):
-            a, b = (self.tree.frame_drift(Q, V, f"loop {k} {side}") for side in "AB")
+            v = V * self._masks[k]
+            a, b = (self.tree.frame_drift(Q, v, f"loop {k} {side}") for side in "AB")
             out.append(b[:3] - a[:3])
             if loop.kind == "revolute":
                 A = self.tree.frame_placement(Q, f"loop {k} A")[:3, :2]
-                w_a, w_b = (self.tree.frame_velocity(Q, V, f"loop {k} {side}")[3:] for side in "AB")
+                w_a, w_b = (self.tree.frame_velocity(Q, v, f"loop {k} {side}")[3:] for side in "AB")
                 out.append(A.T @ (b[3:] - a[3:]) + np.cross(w_a, A.T) @ (w_b - w_a))
             elif loop.kind == "weld":
                 out.append(b[3:] - a[3:])
@@ -273,7 +294,7 @@ class ClosedReference(JointQuantities):
     def _constrained_system(self, Q: Array, K: Array) -> tuple[Array, Array]:
         """Returns the matrix of `_solve_accelerations` and the map (m, rank) of `target` to independent rows."""
         U, s, rows = np.linalg.svd(K)
-        rank = int((s > RANK_TOLERANCE * s[0]).sum())
+        rank = min(int((s > RANK_TOLERANCE * s[0]).sum()), len(self.dependent))
         independent_rows = s[:rank, None] * rows[:rank]
         return np.block([[self.tree.crba(Q), -independent_rows.T], [independent_rows, np.zeros((rank, rank))]]), U[
             :, :rank

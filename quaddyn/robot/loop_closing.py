@@ -33,8 +33,13 @@ Mask = NDArray[np.bool_]
 
 #: Iterations of Gauss and Newton's method, the longest of its steps, and the residual at its end (of the loop's size).
 MAX_ITERATIONS, MAX_STEP, CLOSURE_TOLERANCE = 200, 0.3, 1e-13
+#: Correction of a loop that does not close exactly at which the iteration ends.
+MIN_CORRECTION = 1e-9
 #: Residual at zero coordinates up to which a file was drawn with closed loops.
 ZERO_CLOSURE_TOLERANCE = 1e-6
+#: Residual up to which redundant loops count as closed where they cannot all close exactly, because of rounded numbers;
+#: singular values of K that rounding leaves of zeros, as fractions of the largest.
+ROUNDED_CLOSURE_TOLERANCE, ROUNDED_RANK_TOLERANCE = 1e-6, 1e-5
 #: Number of steps from there to the requested home.
 N_CONTINUATION_STEPS = 60
 #: Singular values of K, as fractions of the largest: nonzero above the first, zero below the second, ambiguous between.
@@ -72,6 +77,12 @@ class LoopAnalysis:
         by_q = {model.joints[i].idx_q: model.names[i] for i in range(1, model.njoints)}
         self.names = [by_q[int(at)] for at in self.numbers.q]
         self.joints, self.actuated, self.legs = joints, actuated, legs
+        #: Groups whose loops close only up to the rounding of the file.
+        self.rounded: set[int] = set()
+
+    def is_closed(self, g: int, residual: float) -> bool:
+        """Returns whether a group with this residual counts as closed."""
+        return residual <= (ROUNDED_CLOSURE_TOLERANCE if g in self.rounded else CLOSURE_TOLERANCE)
 
     def linear(self, g: int, x: Array) -> tuple[Array, Array]:
         """Returns K by the group's joints, with lengths divided by the loop size, and e."""
@@ -104,8 +115,11 @@ class LoopAnalysis:
             best = min(best, size)
             if closed or not np.isfinite(size):
                 return x, size
-            closed = size <= CLOSURE_TOLERANCE  # and once more, to the last digit
-            move = np.linalg.lstsq(K[:, free], -e, rcond=1e-9)[0]
+            move = np.linalg.lstsq(K[:, free], -e, rcond=ROUNDED_RANK_TOLERANCE)[0]
+            # and once more, to the last digit
+            closed = size <= CLOSURE_TOLERANCE or (
+                g in self.rounded and self.is_closed(g, size) and float(np.abs(move).max()) < MIN_CORRECTION
+            )
             move *= min(1.0, MAX_STEP / max(float(np.abs(move).max()), 1e-300))
             part[free] += move * self.scale(g)[free]
         return x, best
@@ -113,13 +127,17 @@ class LoopAnalysis:
 
 @dataclass(frozen=True)
 class ClosedGroup:
-    """Loops that share joints: names of their dependent and independent joints, rank, and number of constraints."""
+    """Loops that share joints: names of their dependent and independent joints, rank, and number of constraints.
+
+    `gap` is the distance that rounding in the file leaves between the frames at home [m]; 0 for exact loops.
+    """
 
     cuts: tuple[LoopCut, ...]
     dependent: tuple[str, ...]
     independent: tuple[str, ...]
     rank: int
     rows: int
+    gap: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -143,18 +161,33 @@ def validate_loops(assembly: LoopAnalysis) -> LoopVerdict:
     followers: dict[str, str] = {}
     for g in range(len(c.size)):
         cuts = tuple(assembly.cuts[c.loops[g] : c.loops[g + 1]])
-        x, residual = _find_home(assembly, g, x, cuts)
+        try:
+            x, residual, rank = _find_home_and_rank(assembly, g, x, cuts)
+        except ModelError:
+            assembly.rounded.add(g)
+            try:
+                x, residual, rank = _find_home_and_rank(assembly, g, x, cuts)
+            except ModelError:
+                assembly.rounded.remove(g)
+            if g not in assembly.rounded:
+                raise
         worst = max(worst, residual * float(c.size[g]))
         names = assembly.names[assembly.members(g)]
-        rank = _constraint_rank(assembly, g, x, cuts)
         K, _ = assembly.linear(g, x)
         chosen = _choose_dependent_joints(assembly, names, K, rank, cuts, _mimic_joints(assembly, g))
         followers |= dict.fromkeys(chosen, cuts[0].loop.name)
         others = tuple(name for name in names if name not in chosen)
-        found.append(ClosedGroup(cuts, tuple(chosen), others, rank, assembly.rows(g)))
+        gap = residual * float(c.size[g]) if g in assembly.rounded else 0.0
+        found.append(ClosedGroup(cuts, tuple(chosen), others, rank, assembly.rows(g), gap))
     q_all = assembly.q_all.copy()
     q_all[c.q] = x
     return LoopVerdict(q_all, followers, tuple(found), worst)
+
+
+def _find_home_and_rank(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]) -> tuple[Array, float, int]:
+    """Returns closed coordinates near home, the residual, and the rank of K there."""
+    x, residual = _find_home(assembly, g, x, cuts)
+    return x, residual, _constraint_rank(assembly, g, x, cuts)
 
 
 def _find_home(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]) -> tuple[Array, float]:
@@ -173,7 +206,7 @@ def _find_home(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]
     _, e = assembly.linear(g, zero)
     if np.abs(e).max() < ZERO_CLOSURE_TOLERANCE and _axes_are_aligned(assembly, g, zero, cuts):
         start, residual = assembly.solve(g, zero, everything)
-        if residual <= CLOSURE_TOLERANCE and not _is_singular(assembly, g, start):
+        if assembly.is_closed(g, residual) and not _is_singular(assembly, g, start):
             for free in tries:
                 reached = _continue_to(assembly, g, start, x, free)
                 if reached is not None:
@@ -182,7 +215,7 @@ def _find_home(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[LoopCut]
     for begin in (x, zero):
         for free in (*tries, everything):
             there, residual = assembly.solve(g, begin, free)
-            if residual <= CLOSURE_TOLERANCE and _axes_are_aligned(assembly, g, there, cuts):
+            if assembly.is_closed(g, residual) and _axes_are_aligned(assembly, g, there, cuts):
                 return there, residual
             best = min(best, residual)
     loop = cuts[0].loop
@@ -201,7 +234,7 @@ def _continue_to(assembly: LoopAnalysis, g: int, start: Array, target: Array, fr
         before = x.copy()
         x[at][held] = start[at][held] + k / N_CONTINUATION_STEPS * (target[at][held] - start[at][held])
         x, residual = assembly.solve(g, x, free)
-        if residual > CLOSURE_TOLERANCE or np.abs(x[at] - before[at]).max() > 0.5:
+        if not assembly.is_closed(g, residual) or np.abs(x[at] - before[at]).max() > 0.5:
             return None
     return x, residual
 
@@ -234,7 +267,7 @@ def _constraint_rank(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[Lo
         there = x.copy()
         there[assembly.members(g)] += PERTURBATION * rng.normal(size=n) * assembly.scale(g)
         there, residual = assembly.solve(g, there, everything)
-        if residual <= CLOSURE_TOLERANCE:
+        if assembly.is_closed(g, residual):
             near.append(_singular_values(assembly, g, there))
     ranks = [int((values > MIN_NONZERO_SINGULAR_VALUE).sum()) for values in near]
     rank = int((here > MIN_NONZERO_SINGULAR_VALUE).sum())
@@ -246,7 +279,8 @@ def _constraint_rank(assembly: LoopAnalysis, g: int, x: Array, cuts: Sequence[Lo
             f"{max(ranks)} at neighboring configurations, so that its motion from home is ambiguous; pass another "
             "q_home="
         )
-    unclear = here[(here > MAX_ZERO_SINGULAR_VALUE) & (here <= MIN_NONZERO_SINGULAR_VALUE)]
+    max_zero = ROUNDED_RANK_TOLERANCE if g in assembly.rounded else MAX_ZERO_SINGULAR_VALUE
+    unclear = here[(here > max_zero) & (here <= MIN_NONZERO_SINGULAR_VALUE)]
     if len(unclear):
         raise ModelError(
             f"{loop.where}: the rank of loop {loop.name!r} is unclear at home: a singular value of its constraints is "
@@ -268,7 +302,7 @@ def _is_singular(assembly: LoopAnalysis, g: int, x: Array) -> bool:
     there[assembly.members(g)] += PERTURBATION * rng.normal(size=len(assembly.scale(g))) * assembly.scale(g)
     there, residual = assembly.solve(g, there, np.ones(len(assembly.scale(g)), dtype=np.bool_))
     ranks = [int((_singular_values(assembly, g, at) > 1e-3).sum()) for at in (x, there)]
-    return bool(residual <= CLOSURE_TOLERANCE and ranks[0] < ranks[1])
+    return bool(assembly.is_closed(g, residual) and ranks[0] < ranks[1])
 
 
 def _mimic_joints(assembly: LoopAnalysis, g: int) -> list[str]:
@@ -756,5 +790,7 @@ def _report_loops(tree: Tree, verdict: LoopVerdict) -> list[Finding]:
                 f"loop {loop.name!r} ({loop.kind}) closes {loop.link_a!r} and {loop.link_b!r}: {follow} follow {lead}; "
                 f"rank {group.rank} of {group.rows} constraints"
             )
+            if group.gap:
+                reason += f", which close up to {group.gap:.1g} m, the rounding of the file"
             out.append(Finding("note", loop.where, reason, "pass loops=False to leave it open"))
     return out

@@ -7,7 +7,9 @@ the straight line from home to y:
 
     K = de/dx = [K_y K_z],   dz/dt = -K_z^+ K_y dy/dt,   d2z/dt2 = -K_z^+ (K_y d2y/dt2 + dK/dt dx/dt)
 
-K_z has full column rank and often more rows than columns (a planar loop in space); the equations are consistent.
+K_z has full column rank and often more rows than columns (a planar loop in space); the equations are consistent.  If
+they are consistent only up to the rounding of the file, as with a second rod beside a parallelogram, z minimizes |e|,
+and the derivatives above have errors of the size of e.
 
 All vectors are in the axes of the body at which the branches of the loop begin, since motion of this body moves the
 loop as a whole.  Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, sections 3.2 and 8.2 to 8.4; the line
@@ -369,6 +371,8 @@ MAX_BRANCH_JUMP = 0.1
 NEWTON_TOLERANCE = 1e-8
 #: Largest residual of a closed loop, divided by its size.
 CLOSURE_TOLERANCE = 1e-13
+#: Largest growth of the residual from home, for loops that close at home only up to the rounding of their file.
+MAX_RESIDUAL_GROWTH = 100.0
 #: A loop is singular if a pivot of K_z, divided by the length of its column, is below this.
 SINGULARITY_TOLERANCE = 1e-7
 #: Maximum number of corrections in a step, and of steps.
@@ -453,7 +457,9 @@ def _trace_branch(closures: Closures, work: ClosureWorkspace, g: int, q_all: Vec
     for i in range(begin, end):
         x[i] = closures.home[i]
     place_joints(closures, work, g, x)
-    linearize(closures, work, g)
+    tolerance = MAX_RESIDUAL_GROWTH * _max_residual(work, linearize(closures, work, g))
+    if tolerance <= MAX_RESIDUAL_GROWTH * CLOSURE_TOLERANCE:
+        tolerance = CLOSURE_TOLERANCE
     is_regular = _factor(closures, work, g)
     while is_regular and progress < 1.0:
         max_rate = _compute_rates(closures, work, g, q_all)
@@ -466,7 +472,7 @@ def _trace_branch(closures: Closures, work: ClosureWorkspace, g: int, q_all: Vec
             if closures.own[i] >= 0 and progress + step >= 1.0:
                 x[i] = q_all[closures.q[i]]  # exactly
         _store_columns(closures, work, g)
-        if _correct_dependents(closures, work, g) and _is_same_branch(closures, work, g):
+        if _correct_dependents(closures, work, g, tolerance) and _is_same_branch(closures, work, g):
             progress += step
             step_scale = min(1.0, 2.0 * step_scale)
         else:
@@ -510,8 +516,17 @@ def _angle_scale(closures: Closures, g: int, i: int) -> float:
     return 1.0 / closures.size[g] if closures.slides[i] == 1 else 1.0
 
 
+@compiled()
+def _max_residual(work: ClosureWorkspace, rows: int) -> float:
+    """Returns the largest of the first residuals in e."""
+    largest = 0.0
+    for r in range(rows):
+        largest = max(largest, abs(work.e[r]))
+    return largest
+
+
 @compiled(inline=False)
-def _correct_dependents(closures: Closures, work: ClosureWorkspace, g: int) -> bool:
+def _correct_dependents(closures: Closures, work: ClosureWorkspace, g: int, tolerance: float) -> bool:
     """Applies Newton's method to the dependent joints; returns whether it converged close to its start."""
     begin, end, previous_correction, has_converged = (
         closures.joints[g],
@@ -524,12 +539,10 @@ def _correct_dependents(closures: Closures, work: ClosureWorkspace, g: int) -> b
         rows = linearize(closures, work, g)
         if not _factor(closures, work, g):
             return False
-        max_residual = 0.0
         for r in range(rows):
             work.right[r] = work.e[r]
-            max_residual = max(max_residual, abs(work.e[r]))
         if has_converged:
-            return max_residual <= CLOSURE_TOLERANCE
+            return _max_residual(work, rows) <= tolerance
         _solve(closures, work, g)
         largest = 0.0
         for i in range(begin, end):
