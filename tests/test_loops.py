@@ -209,7 +209,7 @@ def test_redundant_rod_closes_up_to_the_rounding_of_the_file() -> None:
     assert 1e-12 < robot.coupling.residual(robot.coupling.configuration(robot.q_home)) < 1e-7
     assert any("close up to" in finding.reason for finding in robot.report.findings)
     assert qd.cross_check(robot, samples=2).passed
-    with pytest.raises(ModelError, match="does not close|locks all"):
+    with pytest.raises(ModelError, match=r"does not close|locks all"):
         qd.load(text.replace("0.10000001", "0.1001"), actuated=["a"])
 
 
