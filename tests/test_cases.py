@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from xacro_stand_in import provide_xacro
 
@@ -107,3 +108,30 @@ def test_driven_wheels_are_rejected_by_locomotion() -> None:
     held = qd.load(text.replace('type="continuous"', 'type="fixed"'))
     assert [leg.foot.radius for leg in held.legs.values()] == pytest.approx([0.07] * 4)
     LocomotionController(held)
+
+
+def test_spherical_joint_has_the_dynamics_of_a_ball_joint() -> None:
+    inertial = (
+        '<inertial><origin xyz="0.02 -0.1 0.05"/><mass value="2"/>'
+        '<inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0.001" ixz="0" iyz="0.002"/></inertial>'
+    )
+    text = (
+        '<robot name="r"><link name="base"/><!-- a comment -->'
+        '<joint name="ball" type="spherical"><parent link="base"/><child link="arm"/><origin xyz="0.1 0 0.3" '
+        'rpy="0.2 0.1 0"/><axis xyz="0 0 1"/><limit effort="9" lower="0.2" upper="0.8" twist="0.3"/></joint>'
+        f'<link name="arm">{inertial}</link></robot>'
+    )
+    robot = qd.load(text)
+    assert robot.joint_names == ("ball_x", "ball_y", "ball_z") and list(robot.effort_limits) == [9.0] * 3
+    (warning,) = [w for w in robot.report.warnings if "spherical" in w.reason]
+    assert "ball" in warning.reason and qd.cross_check(robot, samples=2).passed
+    x, y, z = angles = np.array([0.4, -0.7, 1.1])
+    dynamics = qd.Dynamics(robot)
+    q = robot.configuration(joints=dict(zip(robot.joint_names, angles, strict=True)))
+    turn = pin.utils.rotate("x", x) @ pin.utils.rotate("y", y) @ pin.utils.rotate("z", z)
+    at = dynamics.frame_placement(q, "arm")
+    np.testing.assert_allclose(at.rotation, pin.rpy.rpyToMatrix(0.2, 0.1, 0.0) @ turn, atol=1e-15)
+    body = robot.bodies[-1].inertial
+    about_joint = pin.Inertia(body.mass, body.com, body.inertia).matrix()[3:, 3:]
+    J = at.rotation.T @ dynamics.frame_jacobian(q, "arm")[3:]
+    np.testing.assert_allclose(dynamics.crba(q), J.T @ about_joint @ J, atol=1e-14)

@@ -237,7 +237,7 @@ def test_joint_force_limit_is_applied_to_actuators() -> None:
         ),
         (
             scene("".join(f'<body name="{n}"><freejoint/><geom size="1"/></body>' for n in "ab")),
-            r"2 bodies attached to the world may be the robot \('a', 'b'\), and 2 of them have a free joint",
+            r"2 bodies attached to the world may be the robot \('a', 'b'\), .*; pass .* body=",
         ),
         (scene('<geom size="1"/>'), "has no <body>"),
         ("<mujoco><worldbod/></mujoco>", "MuJoCo rejects the file: .*unrecognized element"),
@@ -247,6 +247,18 @@ def test_joint_force_limit_is_applied_to_actuators() -> None:
 def test_features_without_urdf_equivalent_are_rejected(text: str, words: str) -> None:
     with pytest.raises(qd.ModelError, match=words):
         qd.load(text)
+
+
+def test_body_selects_one_of_several_robots() -> None:
+    arm = '<body name="arm"><geom size="1"/><body><joint axis="0 1 0"/><geom size="1" mass="3"/></body></body>'
+    text = scene("".join(f'<body name="{n}"><freejoint/><geom size="1"/></body>' for n in "ab") + arm)
+    robot = qd.load(text, body="b")
+    assert (robot.root, robot.nv, robot.bodies[0].name) == ("free", 6, "b")
+    assert qd.load(text, body="arm").nv == 1 and "left out: 'a', 'b'" in str(qd.load(text, body="arm").report)
+    with pytest.raises(qd.UnknownNameError, match=r"unknown body attached to the world 'c'.*a, b, arm"):
+        qd.load(text, body="c")
+    with pytest.raises(qd.ArgumentError, match=r"body='trunk': .* is not an MJCF"):
+        qd.load("go2", body="trunk")
 
 
 @pytest.mark.parametrize("left", [None, importlib.machinery.ModuleSpec("mujoco", None)], ids=["nothing", "namespace"])

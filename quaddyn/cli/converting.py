@@ -24,6 +24,9 @@ def convert(
     source: RobotArgument,
     out: Annotated[Path | None, typer.Option(help="file to write to; default: standard output", dir_okay=False)] = None,
     package: PackagesOption = None,
+    body: Annotated[
+        str | None, typer.Option(help="body of an MJCF that is the robot; default: the one with actuators")
+    ] = None,
 ) -> None:
     """Convert a robot (MJCF, xacro or catalogue name) to URDF; a URDF is copied.
 
@@ -32,7 +35,7 @@ def convert(
     """
     if out is not None and out.suffix.lower() in OTHER_FORMATS:
         raise typer.BadParameter(f"{out}: convert writes URDFs; choose a name that ends in .urdf", param_hint="--out")
-    robot = load(source, packages=package or ())
+    robot = load(source, body=body, packages=package or ())
     text = urdf_text(robot)
     if out is None:
         print(text)

@@ -51,6 +51,7 @@ def load(
     *,
     root: str | None = None,
     base: ArrayLike | None = None,
+    body: str | None = None,
     packages: Iterable[str | os.PathLike[str]] = (),
     arguments: Mapping[str, str | float] | None = None,
     actuated: Sequence[str] | None = None,
@@ -74,7 +75,8 @@ def load(
         source: a catalog name ("go2"), a path to a URDF or MJCF file, or the text of one; also a xacro file where the
             package xacro is installed, a name of robot_descriptions ("go2_description") where that is installed, and a
             ``pin.Model`` whose joints have one degree of freedom.  An MJCF (root element ``<mujoco>``) is compiled by
-            MuJoCo (extra ``mujoco``) and converted to a URDF: bodies without a joint of an actuator are left out,
+            MuJoCo (extra ``mujoco``) and converted to a URDF: bodies without a joint of an actuator are left out (see
+            `body`),
             joints without an actuator are passive where the file has actuators, and the keyframe "home" becomes
             `q_home` where the robot can stand in it.
         root: "free" (floating base), "planar" (sagittal x, z, pitch; gravity along -z) or "fixed".  None: "free" for a
@@ -83,6 +85,8 @@ def load(
             point forward or whose z axis does not point up: a (3, 3) matrix, or (3,) roll, pitch, yaw [rad].  The
             rotation is applied to the document, so that model, meshes, contacts and poses refer to the same frame.
             ``robot.report`` warns where a rotation is needed, and gives it.  None: no rotation.
+        body: name of the body of an MJCF that is the robot, one of those attached to the world.  None: the bodies with
+            actuators, otherwise those with joints; an error names the candidates if they are several robots.
         packages: package roots for ``package://`` meshes: folders that contain packages, or are packages.  Files are
             opened only in them, in the folder of the file and in the package around it (a folder with a
             ``package.xml``, or one with a folder ``meshes`` or ``assets`` next to the folder of the file).
@@ -126,7 +130,7 @@ def load(
         raise ArgumentError(f"root={root!r}: expected one of {', '.join(ROOTS)}")
     if unknown := [r for r in check_sequence("repair", repair, "names") if r not in REPAIRS]:
         raise ArgumentError(f"repair: unknown names {unknown}; known names: {', '.join(REPAIRS)}")
-    document = read_source(source, check_sequence("packages", packages, "folders"), arguments)
+    document = read_source(source, check_sequence("packages", packages, "folders"), arguments, body)
     meshes = MeshFinder(document.folder, document.packages)
     tree = parse(document.data, file=document.name, meshes=meshes)
     if base is not None:

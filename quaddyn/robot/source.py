@@ -30,6 +30,7 @@ from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameEr
 from ..safe_files import read_regular_file
 from ..urdf.meshes import MeshFinder
 from ..urdf.mjcf import is_mjcf
+from ..urdf.spherical import has_spherical_joints, replace_spherical_joints
 from ..urdf.srdf import NamedPose
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, Finding, Tree
 from ..urdf.xml import MAX_BYTES, shorten
@@ -358,7 +359,8 @@ class Document:
         path: path of a file that may be xacro.
         findings: findings of the conversion from MJCF.
         poses: keyframes of an MJCF by name.
-        converted: whether `data` was converted from MJCF.
+        converted: whether `data` has links without mass that `load` has added between the hinges of ball joints, or was
+            converted from MJCF.
     """
 
     data: bytes | str
@@ -376,6 +378,7 @@ def read_source(
     source: str | os.PathLike[str] | pin.Model,
     packages: Iterable[str | os.PathLike[str]],
     arguments: Mapping[str, str | float] | None = None,
+    body: str | None = None,
 ) -> Document:
     """Reads `source` into a URDF document.
 
@@ -383,27 +386,33 @@ def read_source(
         source: a catalog name, a path, text of URDF or MJCF, or a ``pin.Model``.
         packages: package roots.
         arguments: values of the arguments of a xacro file.
+        body: name of the body of an MJCF that is the robot; None to choose it.
 
     Raises:
         ModelError: nothing is named; the file is missing, not a regular file, too large or unreadable.
         UnknownNameError: neither a catalog name nor a file name.
-        ArgumentError: a package root that is not a folder, a source of the wrong type, or arguments that are invalid or
-            given for a file that is not xacro.
+        ArgumentError: a package root that is not a folder, a source of the wrong type, or arguments or a body that are
+            invalid or given for a file of another format.
     """
     document = _read_document(source, packages)
     values = _xacro_arguments(arguments)
     if is_mjcf(document.data) and not values:
         from ..urdf.mjcf_document import urdf_of_mjcf
 
-        found = urdf_of_mjcf(document.data, document.name, MeshFinder(document.folder, document.packages))
+        found = urdf_of_mjcf(document.data, document.name, MeshFinder(document.folder, document.packages), body)
         name = f"{document.name} as URDF"  # the lines in messages are those of what `quaddyn convert` writes
         return replace(document, data=found.text, name=name, findings=found.findings, poses=found.poses, converted=True)
+    if body is not None:
+        raise ArgumentError(f"body={body!r}: {document.name} is not an MJCF, whose robot it selects; remove body=")
     if is_xacro(document.data, document.name if document.path else ""):
         finder = MeshFinder(document.folder, document.packages)
         data, folders = expand_xacro(document.path, document.name, finder, values)
-        return replace(document, data=data, packages=tuple(dict.fromkeys((*document.packages, *folders))))
-    if values:
+        document = replace(document, data=data, packages=tuple(dict.fromkeys((*document.packages, *folders))))
+    elif values:
         raise ArgumentError(f"arguments: {document.name} is not a xacro file and has no arguments; remove arguments=")
+    if has_spherical_joints(document.data):
+        text, findings = replace_spherical_joints(document.data, document.name)
+        return replace(document, data=text, findings=findings, converted=True)
     return document
 
 

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, UnknownNameError
 from .meshes import MeshFinder
 from .mjcf import ActuatorIndices, MeshFile, compile_mjcf, import_mujoco
 from .srdf import NamedPose
@@ -49,20 +49,22 @@ class UrdfDocument:
     poses: Mapping[str, NamedPose]
 
 
-def urdf_of_mjcf(data: bytes | str, name: str, finder: MeshFinder) -> UrdfDocument:
+def urdf_of_mjcf(data: bytes | str, name: str, finder: MeshFinder, body: str | None = None) -> UrdfDocument:
     """Converts an MJCF to a URDF document.
 
     Args:
         data: text of the MJCF.
         name: name of the MJCF, for messages.
         finder: finds included files and meshes.
+        body: name of the child of the world body that is the robot; None to choose it.
 
     Raises:
         ModelError: MuJoCo is not installed or rejects the document; or the document has elements that affect the
-            dynamics and have no counterpart in a URDF: ball joints, tendons with inertia, or several robots.
+            dynamics and have no counterpart in a URDF: tendons with inertia, or several robots.
+        UnknownNameError: the world has no child of the name `body`.
     """
     model, meshes = compile_mjcf(data, name, finder)
-    return _UrdfWriter(model, meshes, name).document()
+    return _UrdfWriter(model, meshes, name).document(body)
 
 
 @dataclass(slots=True)
@@ -125,10 +127,10 @@ class _UrdfWriter:
         self.actuator_indices = ActuatorIndices.of_model(model)
 
     # -- document -------------------------------------------------------------------------------------------
-    def document(self) -> UrdfDocument:
-        """Converts the whole model."""
+    def document(self, body: str | None = None) -> UrdfDocument:
+        """Converts the whole model, or the robot that is the child `body` of the world body."""
         m = self.model
-        root_bodies = self.find_robot_roots()
+        root_bodies = self.find_robot_roots(body)
         self.bodies = [b for b in range(1, m.nbody) if int(m.body_rootid[b]) in root_bodies]
         robot_bodies = set(self.bodies)
         links = _UniqueNames({WORLD})
@@ -163,10 +165,11 @@ class _UrdfWriter:
         indent(root)
         return UrdfDocument(tostring(root, encoding="unicode"), tuple(self.findings), self.read_poses())
 
-    def find_robot_roots(self) -> set[int]:
+    def find_robot_roots(self, body: str | None = None) -> set[int]:
         """Returns the children of the world body that are the robot: those with actuators, otherwise with joints.
 
-        If one of them has a free joint and more joints than all others, it alone is the robot.
+        If one of them has a free joint and more joints than all others, it alone is the robot; the child with the name
+        `body` is in any case.
         """
         m = self.model
         root_bodies = [b for b in range(1, m.nbody) if int(m.body_parentid[b]) == 0]
@@ -181,11 +184,16 @@ class _UrdfWriter:
         floating = [b for b in chosen if any(m.jnt_type[j] == self.kinds.mjJNT_FREE for j in joints[b])]
         if len(floating) == 1 and 2 * (len(joints[floating[0]]) - 1) > sum(len(joints[b]) for b in chosen) - 1:
             chosen = floating
-        if floating and len(chosen) > 1:
-            names = ", ".join(repr(m.body(b).name) for b in chosen[:MAX_LISTED_NAMES])
+        if body is not None:
+            names_of_roots = {m.body(b).name or f"body_{b}": b for b in root_bodies}
+            if body not in names_of_roots:
+                raise UnknownNameError("body attached to the world", body, names_of_roots)
+            chosen = [names_of_roots[body]]
+        elif floating and len(chosen) > 1:
+            names = _list_names([repr(m.body(b).name or f"body_{b}") for b in chosen])
             raise ModelError(
                 f"{self.file}: {len(chosen)} bodies attached to the world may be the robot ({names}), and "
-                f"{len(floating)} of them have a free joint; leave only one robot in the file"
+                f"{len(floating)} of them have a free joint; pass the name of one of them as body="
             )
         if left := [b for b in root_bodies if b not in chosen]:
             names = ", ".join(repr(m.body(b).name) for b in left[:MAX_LISTED_NAMES]) + (
