@@ -397,16 +397,24 @@ def test_files_are_opened_only_in_package_roots(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "away.xml").write_text(scene(CHAIN), encoding="utf-8")
     (tmp_path / "own" / "near.xml").write_text('<mujoco><include file="deep/in.xml"/></mujoco>', encoding="utf-8")
     (tmp_path / "own" / "deep" / "in.xml").write_text(scene(CHAIN), encoding="utf-8")
+    (tmp_path / "own" / "link.xml").symlink_to(tmp_path / "away.xml")
     for name, tag in (("include", '<include file="{}"/>'), ("model", '<asset><model name="m" file="{}"/></asset>')):
         file = tmp_path / "own" / f"{name}.xml"
         body = '<worldbody><attach model="m" body="a" prefix="p"/></worldbody>' if name == "model" else ""
         file.write_text(f"<mujoco>{tag.format('near.xml')}{body}</mujoco>", encoding="utf-8")
         assert qd.load(file).nv == 3
-        for outside in ("../away.xml", str(tmp_path / "away.xml")):
+        for outside in ("../away.xml", str(tmp_path / "away.xml"), "link.xml"):
             file.write_text(f"<mujoco>{tag.format(outside)}{body}</mujoco>", encoding="utf-8")
             with pytest.raises(qd.ModelError, match="outside the package roots and is not opened"):
-                qd.load(file)
-            assert qd.load(file, packages=(tmp_path,)).nv == 3
+                qd.load(file, strict=True)
+            if outside == "../away.xml":
+                (warning,) = [w for w in qd.load(file).report.warnings if "outside the package roots" in w.reason]
+                assert outside in warning.reason and repr(str(tmp_path)) in warning.advice
+            else:
+                with pytest.raises(qd.ModelError, match="outside the package roots and is not opened"):
+                    qd.load(file)
+            robot = qd.load(file, packages=(tmp_path,))
+            assert robot.nv == 3 and not robot.report.warnings
     file.write_text('<mujoco><include file="model.xml"/></mujoco>', encoding="utf-8")
     with pytest.raises(qd.ModelError, match="a second time"):
         qd.load(file)

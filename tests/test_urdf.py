@@ -228,6 +228,18 @@ def test_meshes_are_found_only_inside_their_roots(tmp_path: Path) -> None:
         path, _, reason = finder.find(uri)
         assert path is None
         assert reason == "the file is outside the package roots and is not opened"
+    near = MeshFinder(package / "urdf", [], confined=False)
+    assert near.find("../../b.stl") == (outside, tmp_path, "") and near.outside == {"../../b.stl": outside}
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "c.stl").touch()
+    for uri in (
+        "../meshes/link.stl",
+        "../../.hidden/c.stl",
+        str(outside),
+        f"file://{outside}",
+        "../" * 40 + "etc/hosts",
+    ):
+        assert near.find(uri)[2] == "the file is outside the package roots and is not opened", uri
     assert finder.find("package://pkg/meshes/none.stl") == (None, None, "the file is not in the package roots")
     assert finder.find("a\0b")[0] is None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -14,7 +15,7 @@ from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ModelError
 from ..urdf.meshes import MeshFinder
 from ..urdf.reader import parse
-from ..urdf.tree import Array, Limits, frozen
+from ..urdf.tree import Array, Limits, Where, frozen
 from . import validation
 from .algorithms import algorithms
 from .arguments import check_sequence
@@ -88,8 +89,9 @@ def load(
         body: name of the body of an MJCF that is the robot, one of those attached to the world.  None: the bodies with
             actuators, otherwise those with joints; an error names the candidates if they are several robots.
         packages: package roots for ``package://`` meshes: folders that contain packages, or are packages.  Files are
-            opened only in them, in the folder of the file and in the package around it (a folder with a
-            ``package.xml``, or one with a folder ``meshes`` or ``assets`` next to the folder of the file).
+            opened in them, in the folder of the file and in the package around it (a folder with a ``package.xml``, or
+            one with a folder ``meshes`` or ``assets`` next to the folder of the file); with a warning, also by relative
+            names (``../common/a.xml``) up to four folders above the file.
             ``$(find ...)`` of a xacro file and ``<include>`` of an MJCF are resolved in them as well.
         arguments: values of the arguments (``$(arg ...)``) of a xacro file, by name, in any unit.  None: the file's
             defaults.
@@ -113,7 +115,8 @@ def load(
             q and v; False lets every joint move independently.
         loops: whether loops that the file closes (``<loop_joint>``, ``<drake:ball_constraint>``) move their dependent
             joints; False leaves them open.  `Robot.close_loop` closes further loops.
-        strict: whether every warning is an error, except warnings about visual elements.
+        strict: whether every warning is an error, except warnings about visual elements; no file outside the package
+            roots is opened then.
         repair: names of repairs to make, each of them reported: "inertia" (nearest physical composite inertia).
         allow_massless: whether moving bodies without mass are accepted where bodies further out have mass.  Those of a
             closed loop are accepted in any case if the loop as a whole has inertia.
@@ -130,14 +133,15 @@ def load(
         raise ArgumentError(f"root={root!r}: expected one of {', '.join(ROOTS)}")
     if unknown := [r for r in check_sequence("repair", repair, "names") if r not in REPAIRS]:
         raise ArgumentError(f"repair: unknown names {unknown}; known names: {', '.join(REPAIRS)}")
-    document = read_source(source, check_sequence("packages", packages, "folders"), arguments, body)
-    meshes = MeshFinder(document.folder, document.packages)
+    document = read_source(source, check_sequence("packages", packages, "folders"), arguments, body, confined=strict)
+    meshes = MeshFinder(document.folder, document.packages, confined=strict)
     tree = parse(document.data, file=document.name, meshes=meshes)
     if base is not None:
         document = replace(document, data=rotate_document(document.data, tree, base_rotation_matrix(base)))
         tree = parse(document.data, file=document.name, meshes=meshes)
     unit_errors = find_unit_errors(tree)
     findings = [*document.findings, *tree.findings, *unit_errors]
+    findings += _report_outside_files(document.name, {**document.outside, **meshes.outside})
     tree, ties = replace(tree, loops=()), tree.loops if loops else ()
     bodies = merge_fixed_links(tree)
     requested_kind, legs = parse_legs_argument(legs)
@@ -203,7 +207,8 @@ def load(
         if HOME_KEYFRAME in document.poses and base is None and not requested_directions:
             pose = document.poses[HOME_KEYFRAME]
             q = home_from_keyframe(model, pinocchio, bodies, root, feet_found, pose, q, tree.file, findings)
-    poses = document.poses or find_srdf_poses(document.name, tree.name, meshes, findings)
+    confined_finder = MeshFinder(document.folder, document.packages)
+    poses = document.poses or find_srdf_poses(document.name, tree.name, confined_finder, findings)
     viscous, coulomb, rotors = independent_joint_losses(model, coupled)
     findings.sort(key=lambda f: f.where.line)
     lower, upper = _stack_position_limits(bodies, root)
@@ -251,6 +256,19 @@ def load(
         more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
         raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; strict=True rejects a robot with warnings{more}")
     return robot
+
+
+def _report_outside_files(name: str, outside: Mapping[str, Path]) -> list[Finding]:
+    """Returns a warning that files outside the package roots were opened, as a list; [] if there are none."""
+    if not outside:
+        return []
+    uri = next(iter(outside))
+    more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
+    reason = f"{uri!r}{more}: outside the package roots, and opened because the name is relative to the file"
+    advice = f"pass packages=[{os.path.commonpath([each.parent for each in outside.values()])!r}] if this is intended"
+    return [
+        Finding("warning", Where(name, 0, "files"), reason, f"{advice}; strict=True does not open such files", True)
+    ]
 
 
 def _stack_position_limits(bodies: Sequence[CompositeBody], root: str) -> tuple[Array, Array]:

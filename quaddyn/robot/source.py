@@ -359,6 +359,7 @@ class Document:
         path: path of a file that may be xacro.
         findings: findings of the conversion from MJCF.
         poses: keyframes of an MJCF by name.
+        outside: files outside the package roots that were opened, by the names that the document gives them.
         converted: whether `data` has links without mass that `load` has added between the hinges of ball joints, or was
             converted from MJCF.
     """
@@ -371,6 +372,7 @@ class Document:
     path: Path | None = None
     findings: tuple[Finding, ...] = ()
     poses: Mapping[str, NamedPose] = field(default_factory=dict)
+    outside: Mapping[str, Path] = field(default_factory=dict)
     converted: bool = False
 
 
@@ -379,6 +381,8 @@ def read_source(
     packages: Iterable[str | os.PathLike[str]],
     arguments: Mapping[str, str | float] | None = None,
     body: str | None = None,
+    *,
+    confined: bool = True,
 ) -> Document:
     """Reads `source` into a URDF document.
 
@@ -387,6 +391,7 @@ def read_source(
         packages: package roots.
         arguments: values of the arguments of a xacro file.
         body: name of the body of an MJCF that is the robot; None to choose it.
+        confined: whether files are opened in the package roots only, see `MeshFinder`.
 
     Raises:
         ModelError: nothing is named; the file is missing, not a regular file, too large or unreadable.
@@ -399,9 +404,18 @@ def read_source(
     if is_mjcf(document.data) and not values:
         from ..urdf.mjcf_document import urdf_of_mjcf
 
-        found = urdf_of_mjcf(document.data, document.name, MeshFinder(document.folder, document.packages), body)
+        finder = MeshFinder(document.folder, document.packages, confined=confined)
+        found = urdf_of_mjcf(document.data, document.name, finder, body)
         name = f"{document.name} as URDF"  # the lines in messages are those of what `quaddyn convert` writes
-        return replace(document, data=found.text, name=name, findings=found.findings, poses=found.poses, converted=True)
+        return replace(
+            document,
+            data=found.text,
+            name=name,
+            findings=found.findings,
+            poses=found.poses,
+            outside=finder.outside,
+            converted=True,
+        )
     if body is not None:
         raise ArgumentError(f"body={body!r}: {document.name} is not an MJCF, whose robot it selects; remove body=")
     if is_xacro(document.data, document.name if document.path else ""):

@@ -1,4 +1,4 @@
-"""Finder of the files of mesh URIs within the package roots; no file outside them is opened."""
+"""Finder of the files of mesh URIs within the package roots, and on request in the folders near that of the file."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ MAX_PARENT_FOLDERS = 3
 PACKAGE_NAME, MAX_MANIFEST = re.compile(rb"<name>\s*([\w.-]+)\s*</name>"), 100_000
 #: Names of mesh folders beside the folder of the file, in packages without a package.xml.
 MESH_FOLDERS = ("meshes", "assets")
+#: Number of folders above that of the file below which an unconfined finder opens files by relative names.
+MAX_LEVELS_ABOVE = 4
 #: Maximum number of folders in a message.
 MAX_LISTED_FOLDERS = 4
 
@@ -34,14 +36,22 @@ class MeshFinder:
             to is a root as well: the nearest folder above with a ``package.xml``, else the one above `folder` where it
             has a folder ``meshes`` or ``assets``.
         roots: package roots: folders that hold packages, or are packages.
+        confined: whether only files in the roots are found.  Otherwise relative names such as ``../common/a.xml`` are
+            also found outside the roots, up to `MAX_LEVELS_ABOVE` folders above `folder`, but neither through links nor
+            in hidden folders; `outside` lists them.
     """
 
-    def __init__(self, folder: Path | None, roots: Iterable[str | Path]) -> None:
+    def __init__(self, folder: Path | None, roots: Iterable[str | Path], *, confined: bool = True) -> None:
+        self.confined = confined
+        #: Paths of found files outside the roots, by the URIs that name them.
+        self.outside: dict[str, Path] = {}
         self.folder = Path(os.path.realpath(folder)) if folder is not None else None
         self.roots = tuple(Path(os.path.realpath(r)) for r in roots)
         if self.folder is not None:
             self.roots += (self.folder, *_package_of(self.folder))
         self._above = () if self.folder is None else (self.folder, *self.folder.parents)
+        # The topmost folder is none of them: everything is below it.
+        self._near = () if confined else self._above[:-1][: MAX_LEVELS_ABOVE + 1]
         self._names = {root: name for root in self.roots if (name := _manifest_name(root))}
         self._cache: dict[str, tuple[Path | None, Path | None, str]] = {}
         self._folders: dict[str, str] = {}
@@ -106,6 +116,9 @@ class MeshFinder:
                 containing_root = next(
                     (package_root for package_root in (root, *self.roots) if _is_inside(resolved, package_root)), None
                 )
+                if containing_root is None and self._is_near(candidate, resolved):
+                    self.outside[uri] = Path(resolved)
+                    return Path(resolved), Path(resolved).parent, ""
                 if containing_root is None:
                     outside = True
                 elif Path(resolved).is_file():
@@ -122,6 +135,14 @@ class MeshFinder:
             if outside
             else "the file is not in the package roots",
         )
+
+    def _is_near(self, candidate: str, resolved: str) -> bool:
+        """Returns whether an unconfined finder opens a file outside the roots, with its links resolved."""
+        start = f"{self.folder}/"
+        if not self._near or not candidate.startswith(start) or os.path.normpath(candidate) != resolved:
+            return False
+        is_hidden = any(part.startswith(".") and part != ".." for part in candidate[len(start) :].split("/"))
+        return not is_hidden and _is_inside(resolved, self._near[-1]) and Path(resolved).is_file()
 
     def _real(self, name: str) -> str:
         """Returns the path with links resolved; the result is cached for each folder."""

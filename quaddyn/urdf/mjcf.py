@@ -1,4 +1,4 @@
-"""Compilation of MJCF by MuJoCo, with included files and meshes from the package roots only."""
+"""Compilation of MJCF by MuJoCo, with included files and meshes that a `MeshFinder` finds."""
 
 from __future__ import annotations
 
@@ -225,7 +225,9 @@ class _MjcfTextWriter:
                 if key in compiler.attrib:
                     compiler.attrib[key] = f"{folder}/{compiler.attrib[key]}"
         root.children.insert(0, XmlElement("compiler", {"meshdir": folder}, root.line, root, root.file))
-        inner = _MjcfTextWriter(MeshFinder(path.parent, self.finder.roots), str(path))
+        finder = MeshFinder(path.parent, self.finder.roots, confined=self.finder.confined)
+        finder.outside = self.finder.outside
+        inner = _MjcfTextWriter(finder, str(path))
         inner.opened, inner.attached = [*self.opened], self.attached
         text = inner.text(root)
         name = f"attached_{len(self.attached)}.xml"
