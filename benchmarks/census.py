@@ -174,7 +174,8 @@ def compare_with_mujoco(robot: qd.Robot, path: Path, packages: list[Path]) -> fl
     """Returns the relative difference of mass matrices from MuJoCo; None if the file has other joints."""
     import mujoco
 
-    model, _ = compile_mjcf(path.read_bytes(), path.name, MeshFinder(path.parent, tuple(packages)))
+    finder = MeshFinder(path.parent, tuple(packages), confined=False)
+    model, _ = compile_mjcf(path.read_bytes(), path.name, finder)
     kinds = mujoco.mjtJoint
     if robot.coupling is not None or model.nv != robot.nv or (model.jnt_type == int(kinds.mjJNT_BALL)).any():
         return None
