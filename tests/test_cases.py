@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,31 @@ def test_limits_in_degrees_raise_a_warning() -> None:
 def test_dimensions_in_millimeters_raise_a_warning() -> None:
     (warning,) = qd.load(CASES / "millimetres" / "robot.urdf").report.warnings
     assert "millimeters" in warning.advice and "reaches 469 m" in warning.reason
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names", "unit"),
+    [
+        (r'(RL_calf"/><origin xyz="0 0 )-0.2', r"\g<1>-200", "joint 'RL_calf_joint' is 200 m", "millimeters"),
+        (r'(<sphere radius=")[^"]*', r"\g<1>22", "shape of link 'FL_foot' is 22 m", "centimeters or inches"),
+        (
+            r'(name="\w\w_calf".*?<mass value=")0.2',
+            r"\g<1>200",
+            "FL_calf, FR_calf, RL_calf, RR_calf",
+            "masses .* grams",
+        ),
+        (r'(i[xyz][xyz]="0\.\d+)"', r'\g<1>e6"', "moved by the root", "kg mm.2"),
+    ],
+    ids=["one origin", "feet", "calves", "inertias"],
+)
+def test_wrong_units_in_a_part_of_the_file_are_located(old: str, new: str, names: str, unit: str) -> None:
+    text, count = re.subn(old, new, (CASES / "quadruped_backwards" / "robot.urdf").read_text(encoding="utf-8"))
+    assert count
+    try:
+        said = " ".join(f"{w.reason}; {w.advice}" for w in qd.load(text).report.warnings)
+    except qd.ModelError as error:
+        said = str(error)
+    assert re.search(names, said) and re.search(unit, said), said
 
 
 def test_joint_named_root_joint_is_accepted_on_a_fixed_root() -> None:

@@ -458,13 +458,19 @@ def test_names_classify_legs_arms_and_positions() -> None:
         assert classify_names([name]) == 1, name
     for name in ("l_shoulder", "RightWristYaw", "gripper_left", "robot_arm", "cart_to_pole"):
         assert classify_names([name]) == -1, name
+    for name in ("linkes_Kniegelenk", "cadera_izquierda", "左前大腿", "hanche_arrière_gauche", "ushiro_ashi"):
+        assert classify_names([name]) == 1, name
+    for name in ("Schultergelenk", "codo_brazo", "épaule", "右肘"):
+        assert classify_names([name]) == -1, name
     for name in ("base_footprint", "joint_3", "charm", "alarm", "panel"):
         assert classify_names([name]) == 0, name
     places = {
         "LF_HAA": (1, 1), "RH_KFE": (-1, -1), "hl.hx": (-1, 1), "front_right_knee": (1, -1),
         "motor_back_leftR": (-1, 1), "rl_calf": (-1, 1), "RR_hip": (-1, -1), "torso_to_abduct_fr_j": (1, -1),
         "l_hip_pitch": (0, 1), "8": (0, 0), "LLEG_HIP_R": (0, 1), "RHipYaw": (0, -1), "j_pelvis_l": (0, 1),
-        "BL_HFE": (-1, 1), "MR_hip": (0, -1),
+        "BL_HFE": (-1, 1), "MR_hip": (0, -1), "vl_knie": (1, 1), "HinterRechtsHuefte": (-1, -1),
+        "pata_delantera_izquierda": (1, 1), "arrière_droite_cuisse": (-1, -1), "右后_膝": (-1, -1), "mae_hidari": (1, 1),
+        "zampa_anteriore_sinistra": (1, 1), "perna_traseira_direita": (-1, -1),
     }  # fmt: skip
     assert positions_from_names({name: [name] for name in places}) == places
     # "HR" is a joint that rolls the hip here, not a right hind leg.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -34,22 +35,53 @@ from .limbs import (
     trunk_placement,
 )
 
-_TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-#: Parts of names of legs and of other limbs.  Short ones count as whole words only.
-_LEG_WORDS = ("leg", "hip", "toe", "haa", "hfe", "kfe", "paw")
-_LEG_PARTS = ("thigh", "calf", "shank", "knee", "ankle", "femur", "tibia", "coxa", "foot", "hock")
-_OTHER_WORDS = ("arm", "hand", "neck", "head", "tail", "tool", "pan", "tilt", "pole", "cart", "mast")
+#: Words of a name: Latin letters without accents, by case; or single Chinese and Japanese characters.
+_TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[\u3040-\u30ff\u4e00-\u9fff]")
+#: Parts of names of legs and of other limbs.  Short ones count as whole words only.  After the English ones come those
+#: in German, French, Spanish, Italian, Portuguese, Chinese and Japanese.
+_LEG_WORDS = (
+    "leg", "hip", "toe", "haa", "hfe", "kfe", "paw",
+    "bein", "fuss", "zehe", "pfote", "jambe", "patte", "pied", "pierna", "pata", "gamba", "zampa", "anca", "piede",
+    "perna", "pe", "ashi", "hiza", "momo", "sune", "koshi",
+)  # fmt: skip
+_LEG_PARTS = (
+    "thigh", "calf", "shank", "knee", "ankle", "femur", "tibia", "coxa", "foot", "hock",
+    "schenkel", "hueft", "huft", "knie", "knoechel", "hanche", "cuisse", "genou", "cheville", "cadera", "muslo",
+    "rodilla", "pantorrilla", "tobillo", "coscia", "ginocchio", "caviglia", "quadril", "joelho", "tornozelo",
+    "腿", "髋", "膝", "足", "脚", "踝", "股",
+)  # fmt: skip
+_OTHER_WORDS = (
+    "arm", "hand", "neck", "head", "tail", "tool", "pan", "tilt", "pole", "cart", "mast",
+    "kopf", "hals", "schwanz", "bras", "tete", "queue", "mano", "cabeza", "cuello", "testa", "collo", "braccio",
+    "braco", "cabeca", "pescoco", "ude", "kubi", "atama",
+)  # fmt: skip
 _OTHER_PARTS = (
     "shoulder", "elbow", "wrist", "gripper", "finger", "thumb", "palm", "forearm", "camera", "caster", "propeller",
     "antenna", "lidar",
+    "schulter", "ellbogen", "handgelenk", "greifer", "epaule", "coude", "poignet", "pince", "brazo", "hombro",
+    "muneca", "pinza", "spalla", "gomito", "polso", "ombro", "cotovelo", "punho",
+    "臂", "肘", "腕", "肩", "手", "头", "頭", "颈",
 )  # fmt: skip
-_AHEAD = {"front": 1, "fore": 1, "middle": 0, "mid": 0, "rear": -1, "hind": -1, "back": -1}
-_ASIDE = {"left": 1, "right": -1}
+_AHEAD = {"front": 1, "fore": 1, "middle": 0, "mid": 0, "rear": -1, "hind": -1, "back": -1} | {
+    "avant": 1, "arriere": -1, "anterior": 1, "posterior": -1, "davanti": 1, "dietro": -1, "mae": 1, "ushiro": -1,
+    "前": 1, "中": 0, "后": -1, "後": -1,
+}  # fmt: skip
+_ASIDE = {"left": 1, "right": -1} | {
+    "links": 1, "rechts": -1, "linke": 1, "rechte": -1, "gauche": 1, "hidari": 1, "migi": -1, "左": 1, "右": -1,
+}  # fmt: skip
+#: Beginnings of words that are declined or compounded.
+_AHEAD_STEMS = {
+    "vorn": 1, "vorder": 1, "hinten": -1, "hinter": -1, "delanter": 1, "traser": -1, "anterior": 1, "posterior": -1,
+    "dianteir": 1, "traseir": -1,
+}  # fmt: skip
+_ASIDE_STEMS = {
+    "droit": -1, "izquierd": 1, "derech": -1, "sinistr": 1, "destr": -1, "esquerd": 1, "direit": -1,
+}  # fmt: skip
 #: Pairs of letters such as "FL", "LF" or "hr": front or rear (hind, back) and left or right, in either order; an r
-#: before an r or an l means the rear.
+#: before an r or an l means the rear, and a v the German "vorn".
 _CORNERS = {
     word: (ahead, aside)
-    for row, ahead in (("f", 1), ("m", 0), ("h", -1), ("b", -1))
+    for row, ahead in (("f", 1), ("v", 1), ("m", 0), ("h", -1), ("b", -1))
     for side, aside in (("l", 1), ("r", -1))
     for word in (row + side, side + row)
 } | {"rl": (-1, 1), "lr": (-1, 1), "rr": (-1, -1)}
@@ -66,11 +98,24 @@ def collect_names(bodies: Sequence[CompositeBody], indices: Iterable[int]) -> li
     return out
 
 
+def _split_words(name: str) -> list[str]:
+    """Returns the words of a name, in lower case and without accents."""
+    plain = name if name.isascii() else unicodedata.normalize("NFKD", name.replace("ß", "ss"))
+    return [word.lower() for word in _TOKEN.findall("".join(c for c in plain if not unicodedata.combining(c)))]
+
+
+def _sign(word: str, known: Mapping[str, int], stems: Mapping[str, int]) -> int | None:
+    """Returns the sign of a known word, or of one with a known beginning; None for other words."""
+    if word in known:
+        return known[word]
+    return next((sign for stem, sign in stems.items() if word.startswith(stem)), None)
+
+
 def classify_names(names: Iterable[str]) -> int:
     """Returns 1 if the names are those of a leg, -1 if they are those of another limb, 0 if they show neither."""
     other = False
     for name in names:
-        words = [word.lower() for word in _TOKEN.findall(name)]
+        words = _split_words(name)
         joined = "".join(words).replace("footprint", "")
         if any(_is_word(word, _LEG_WORDS) for word in words) or any(part in joined for part in _LEG_PARTS):
             return 1
@@ -83,10 +128,7 @@ def positions_from_names(names_by_limb: Mapping[str, Sequence[str]]) -> dict[str
 
     Words that all limbs have, such as "HR" for a hip that rolls, do not show a position.
     """
-    words = {
-        limb: [[word.lower() for word in _TOKEN.findall(name)] for name in names]
-        for limb, names in names_by_limb.items()
-    }
+    words = {limb: [_split_words(name) for name in names] for limb, names in names_by_limb.items()}
     common = set.intersection(*({word for name in names for word in name} for names in words.values()))
     return {limb: _position([[w for w in name if w not in common] for name in names]) for limb, names in words.items()}
 
@@ -95,8 +137,8 @@ def _position(names: Iterable[Sequence[str]]) -> tuple[int, int]:
     """Returns the position by the words of each name of one limb, in lower case."""
     ahead = aside = 0
     for words in names:
-        along = [_AHEAD[word] for word in words if word in _AHEAD]
-        across = [_ASIDE[word] for word in words if word in _ASIDE]
+        along = [sign for word in words if (sign := _sign(word, _AHEAD, _AHEAD_STEMS)) is not None]
+        across = [sign for word in words if (sign := _sign(word, _ASIDE, _ASIDE_STEMS)) is not None]
         corner = next((_CORNERS[word] for word in words if word in _CORNERS), None)
         if corner is not None and not along and not across:
             along, across = [corner[0]], [corner[1]]

@@ -106,9 +106,14 @@ def validate_inertias(
                 advice += ", or pass allow_massless=True if bodies further out have mass"
             raise ModelError(f"{body_text} has no mass; {advice}")
         if np.trace(inertial.inertia) > 2.0 * inertial.mass * MAX_GYRATION**2:
+            advice = "correct <mass> or <inertia>"
+            if inertial.mass > MIN_CREDIBLE_MASS:
+                scale = 2.0 * inertial.mass * USUAL_GYRATION**2 / float(np.trace(inertial.inertia))
+                unit = _likely_units(INERTIAS, scale, USUAL_VALUE_UNCERTAINTY**2)
+                advice += f"; inertias seem to be in {unit}, where kg m^2 is expected"
             raise ModelError(
                 f"{body_text} has mass {inertial.mass:.3g} kg and an inertia too large for it (radius of gyration "
-                f"above {MAX_GYRATION:g} m); correct <mass> or <inertia>"
+                f"above {MAX_GYRATION:g} m); {advice}"
             )
         moments = np.linalg.eigvalsh(pseudo_inertia(inertial)[:3, :3])
         largest = max(abs(float(moments[0])), abs(float(moments[-1])))
@@ -324,6 +329,10 @@ MAX_EXCESS, MIN_EXCESS = 10.0, 0.05
 #: Radius of gyration of a single link above which a unit error is assumed, as a fraction of the distance from the root
 #: to the farthest link; and the fraction of the robot's mass from which on a link counts.
 MAX_GYRATION_FRACTION, MIN_MASS_FRACTION = 1.5, 0.01
+#: Radius of gyration of most links [m]; a mass below the second number [kg] is a placeholder.
+USUAL_GYRATION, MIN_CREDIBLE_MASS = 0.1, 1e-3
+#: Ratio of a length to the median of the lengths of a file above which it is in another unit, if others are not.
+MAX_LENGTH_RATIO = 30.0
 #: Factor by which the usual ratio and the usual size may be wrong for a robot.
 USUAL_VALUE_UNCERTAINTY = 4.0
 #: Lengths of what a unit's name stands for, in metres, and inertias in kg m^2.
@@ -344,7 +353,23 @@ def find_unit_errors(tree: Tree) -> list[Finding]:
     excess = 1.0 if ratio is None else ratio / USUAL_RATIO
     dense = size > 0.0 and mass > MAX_DENSITY * (2.0 * size) ** 3
     words = f"the robot reaches {size:.3g} m from its root"
-    if size > MAX_SIZE or (excess > MAX_EXCESS and not dense):
+    thin = _thin_links(tree)
+    if size <= MAX_SIZE and excess > MAX_EXCESS and not dense and 2 * len(thin) < len(tree.links):
+        reason = (
+            f"the radii of gyration of the {_count(thin, 'link')} ({_list_names(thin)}) are below "
+            f"1/{MAX_EXCESS * USUAL_RATIO:g} of their lengths; the mass of {thin[0].name} is {_mass(thin[0]):g} kg"
+        )
+        advice = "masses seem to be in grams, or inertias too small; correct them, in kg and kg m^2"
+        findings.append(Finding("warning", thin[0].where, reason, advice))
+    elif size > MAX_SIZE and excess <= MAX_EXCESS and (outliers := _outlying_lengths(tree)):
+        element, element_where, length = outliers[0]
+        usual = float(np.median([x for _, _, x in _lengths(tree)]))
+        unit = _likely_units(LENGTHS, usual / length, USUAL_VALUE_UNCERTAINTY)
+        more = f", as are those of {len(outliers) - 1} further elements" if len(outliers) > 1 else ""
+        words += f": {element} is {length:.4g} m long, {length / usual:.2g} times the median of the file{more}"
+        advice = f"such lengths seem to be in {unit}; convert them to meters"
+        findings.append(Finding("warning", element_where, words, advice))
+    elif size > MAX_SIZE or (excess > MAX_EXCESS and not dense):
         unit = _likely_units(
             LENGTHS, 1.0 / excess if excess > MAX_EXCESS else USUAL_SIZE / size, USUAL_VALUE_UNCERTAINTY
         )
@@ -365,15 +390,24 @@ def find_unit_errors(tree: Tree) -> list[Finding]:
         and link.inertial.mass > MIN_MASS_FRACTION * mass
         and _radius_of_gyration(link) > MAX_GYRATION_FRACTION * size > 0.0
     ]:
-        names = ", ".join(link.name for link in large[:MAX_LISTED_JOINTS]) + (
-            ", ..." if len(large) > MAX_LISTED_JOINTS else ""
-        )
         words = (
-            f"the inertia of {len(large)} links ({names}) is that of a body larger than the robot: a radius of "
-            f"gyration of {_radius_of_gyration(large[0]):.3g} m, where the robot reaches {size:.3g} m from its root"
+            f"the inertia of the {_count(large, 'link')} ({_list_names(large)}) is that of a body larger than the "
+            f"robot: its radius of gyration is {_radius_of_gyration(large[0]):.3g} m, where the robot reaches "
+            f"{size:.3g} m from its root"
         )
         findings.append(Finding("warning", large[0].where, words, "correct <mass> or <inertia>, in kg and kg m^2"))
     return findings
+
+
+def _count(items: Sequence[object], noun: str) -> str:
+    """Returns the noun, with the number of items if there are several."""
+    return f"{len(items)} {noun}s" if len(items) > 1 else noun
+
+
+def _list_names(links: Sequence[Link]) -> str:
+    """Returns the names of the first links."""
+    names = ", ".join(link.name for link in links[:MAX_LISTED_JOINTS])
+    return f"{names}, ..." if len(links) > MAX_LISTED_JOINTS else names
 
 
 def find_payload_unit_errors(tree: Tree, mass: float, lengths: Mapping[str, float]) -> list[str]:
@@ -437,20 +471,54 @@ def _link_distances(tree: Tree) -> dict[str, float]:
 
 def _median_length_to_gyration_ratio(tree: Tree) -> float | None:
     """Returns size divided by radius of gyration, the median over the links by mass; None if no link has both."""
-    ratios, weights = [], []
-    for link in tree.links:
-        gyration = _radius_of_gyration(link)
-        length = max(
-            [float(np.linalg.norm(joint.placement.translation)) for joint in tree.children[link.name]] + [_extent(link)]
-        )
-        if gyration > 0.0 and length > 0.0 and link.inertial is not None:
-            ratios.append(length / gyration)
-            weights.append(link.inertial.mass)
+    found = [(ratio, link) for link in tree.links if (ratio := _length_to_gyration_ratio(tree, link)) is not None]
+    ratios, weights = [ratio for ratio, _ in found], [_mass(link) for _, link in found]
     if not ratios:
         return None
     order = np.argsort(ratios)
     cumulative_mass = np.cumsum(np.array(weights)[order])
     return float(np.array(ratios)[order][np.searchsorted(cumulative_mass, 0.5 * cumulative_mass[-1])])
+
+
+def _length_to_gyration_ratio(tree: Tree, link: Link) -> float | None:
+    """Returns the size of a link divided by its radius of gyration; None if it lacks one of them."""
+    gyration = _radius_of_gyration(link)
+    offsets = [float(np.linalg.norm(joint.placement.translation)) for joint in tree.children[link.name]]
+    length = max([*offsets, _extent(link)])
+    return length / gyration if gyration > 0.0 and length > 0.0 else None
+
+
+def _thin_links(tree: Tree) -> list[Link]:
+    """Returns links whose radius of gyration is too small for their size."""
+    return [link for link in tree.links if (_length_to_gyration_ratio(tree, link) or 0.0) > MAX_EXCESS * USUAL_RATIO]
+
+
+def _mass(link: Link) -> float:
+    """Returns the mass of a link [kg]; 0 without an <inertial>."""
+    return 0.0 if link.inertial is None else link.inertial.mass
+
+
+def _lengths(tree: Tree) -> list[tuple[str, Where, float]]:
+    """Returns a description, the element and the length [m] of each origin, shape and center of mass that has one."""
+    lengths = [
+        (f"the origin of joint {joint.name!r}", joint.where, float(np.linalg.norm(joint.placement.translation)))
+        for joint in tree.joints
+    ]
+    for link in tree.links:
+        shapes = ((f"a shape of link {link.name!r}", g.where, _shape_end(g)) for g in (*link.collisions, *link.visuals))
+        lengths += shapes
+        if link.inertial is not None:
+            com = float(np.linalg.norm(link.inertial.com))
+            lengths.append((f"the center of mass of link {link.name!r}", link.where, com))
+    return [each for each in lengths if each[2] > 0.0]
+
+
+def _outlying_lengths(tree: Tree) -> list[tuple[str, Where, float]]:
+    """Returns the lengths that are much larger than the median of the file, if they are a minority, longest first."""
+    lengths = _lengths(tree)
+    usual = float(np.median([length for _, _, length in lengths]))
+    found = [each for each in lengths if each[2] > MAX_LENGTH_RATIO * usual]
+    return sorted(found, key=lambda each: -each[2]) if 2 * len(found) < len(lengths) else []
 
 
 def _radius_of_gyration(link: Link) -> float:
