@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,52 @@ def test_leg_names_determine_the_heading_of_a_reversed_base() -> None:
     turned = qd.load(file, base=BACKWARD)
     assert first_joints(turned) == first_joints(robot) and not warned(turned, "is rotated")
     np.testing.assert_allclose(Morphology.from_robot(turned).heading, np.eye(3), rtol=0, atol=0)
+
+
+def spider(angles: Sequence[float], names: Sequence[str]) -> str:
+    """Robot with legs of three joints that point outward at angles [degrees] about z: yaw, lift and knee."""
+    parts = ['<robot name="spider">', link_element("body", 2.0, (0.2, 0.2, 0.05))]
+    for angle, name in zip(np.radians(angles), names, strict=True):
+        parent, at, turn = "body", f"{0.12 * math.cos(angle)} {0.12 * math.sin(angle)} 0", f"0 0 {angle}"
+        for part, axis, length, pitch in (
+            ("a", "0 0 1", 0.04, -0.5),
+            ("b", "0 1 0", 0.08, 1.7),
+            ("c", "0 1 0", 0.12, 0),
+        ):
+            foot = f'<collision><origin xyz="{length} 0 0"/><geometry><sphere radius="0.01"/></geometry></collision>'
+            parts.append(link_element(f"{name}_{part}", 0.05, (length, 0.02, 0.02), foot if part == "c" else ""))
+            parts.append(
+                f'<joint name="{name}_j{part}" type="revolute"><parent link="{parent}"/><child link="{name}_{part}"/>'
+                f'<origin xyz="{at}" rpy="{turn}"/><axis xyz="{axis}"/>'
+                '<limit lower="-1" upper="1" effort="9" velocity="9"/></joint>'
+            )
+            parent, at, turn = f"{name}_{part}", f"{length} 0 0", f"0 {pitch} 0"
+    return "".join(parts) + "</robot>"
+
+
+def link_element(name: str, mass: float, size: tuple[float, float, float], more: str = "") -> str:
+    """Link with the mass properties of a box."""
+    x, y, z = size
+    moments = zip(("ixx", "iyy", "izz"), (y * y + z * z, x * x + z * z, x * x + y * y), strict=True)
+    inertia = " ".join(f'{key}="{mass / 12 * value}"' for key, value in moments)
+    inertial = f'<inertial><mass value="{mass}"/><inertia {inertia} ixy="0" ixz="0" iyz="0"/></inertial>'
+    return f'<link name="{name}">{inertial}{more}</link>'
+
+
+@pytest.mark.parametrize("turn", [0.0, 90.0, 180.0, 270.0])
+def test_names_determine_the_heading_of_sprawling_legs(turn: float) -> None:
+    robot = qd.load(spider(np.add([40.0, -40.0, 140.0, -140.0], turn), ("lf", "rf", "lh", "rh")))
+    assert first_joints(robot) == {"FL": "lf_ja", "FR": "rf_ja", "RL": "lh_ja", "RR": "rh_ja"}
+    heading = Morphology.from_robot(robot).heading[:, 0]
+    np.testing.assert_allclose(heading[:2], [math.cos(math.radians(turn)), math.sin(math.radians(turn))], atol=1e-12)
+    assert warned(robot, "the base frame is rotated") is (turn != 0.0)
+
+
+@pytest.mark.parametrize("turn", [0.0, 30.0])
+def test_hexapods_with_sprawling_legs_are_recognized(turn: float) -> None:
+    robot = qd.load(spider(np.arange(30.0, 390.0, 60.0) + turn, tuple("ABCDEF")))
+    assert (robot.root, sorted(robot.feet)) == ("free", ["FL", "FR", "ML", "MR", "RL", "RR"])
+    np.testing.assert_allclose(lowest_points(robot), 0.0, atol=1e-9)
 
 
 def test_quadruped_with_front_left_right_and_rear_leg_stands() -> None:
@@ -469,7 +516,8 @@ def test_names_classify_legs_arms_and_positions() -> None:
         "motor_back_leftR": (-1, 1), "rl_calf": (-1, 1), "RR_hip": (-1, -1), "torso_to_abduct_fr_j": (1, -1),
         "l_hip_pitch": (0, 1), "8": (0, 0), "LLEG_HIP_R": (0, 1), "RHipYaw": (0, -1), "j_pelvis_l": (0, 1),
         "BL_HFE": (-1, 1), "MR_hip": (0, -1), "vl_knie": (1, 1), "HinterRechtsHuefte": (-1, -1),
-        "pata_delantera_izquierda": (1, 1), "arrière_droite_cuisse": (-1, -1), "右后_膝": (-1, -1), "mae_hidari": (1, 1),
+        "pata_delantera_izquierda": (1, 1), "arrière_droite_cuisse": (-1, -1), "右后_膝": (-1, -1),
+        "mae_hidari": (1, 1),
         "zampa_anteriore_sinistra": (1, 1), "perna_traseira_direita": (-1, -1),
     }  # fmt: skip
     assert positions_from_names({name: [name] for name in places}) == places

@@ -189,6 +189,8 @@ MIN_TORSO_RISE = 0.15
 #: A limb beside a leg, nearer than this fraction of the least distance between legs, is the other half of its drive.
 DRIVE_DISTANCE_FRACTION = 0.4
 
+#: Ratio of the distances between the hips of sprawling legs along y and x from which on the robot faces along y.
+MAX_ASPECT_OF_SQUARE = 1.2
 #: Legs of a planar base whose hips are farther apart than this fraction of their length are a front and a rear leg.
 MIN_ROW_DISTANCE = 0.1
 
@@ -292,7 +294,7 @@ class _Candidate:
     reach: float
     hip: tuple[float, float, float]
     tip: tuple[float, float, float]
-    sideways: tuple[float, float]
+    sideways: tuple[float, float]  # absolute components of the knee axis; zeros for a sprawling leg
 
     @property
     def hang(self) -> float:
@@ -310,8 +312,9 @@ def _fill_geometry(candidate: _Candidate, turn: Array | None = None) -> _Candida
     """Returns a copy of a candidate with `hip`, `tip` and `sideways` of its limb, which is first rotated by `turn`."""
     limb = candidate.limb
     if turn is not None:
-        limb = replace(limb, origin=turn @ limb.origin, tip=turn @ limb.tip, bending_axis=turn @ limb.bending_axis)
-    x, y, _ = np.abs(limb.bending_axis).tolist()
+        axes = {"first_axis": turn @ limb.first_axis, "bending_axis": turn @ limb.bending_axis}
+        limb = replace(limb, origin=turn @ limb.origin, tip=turn @ limb.tip, **axes)
+    x, y, _ = [0.0] * 3 if limb.sprawls else np.abs(limb.bending_axis).tolist()
     hip, tip = tuple(limb.origin.tolist()), tuple(limb.tip.tolist())
     return replace(candidate, limb=limb, hip=hip, tip=tip, sideways=(x, y))
 
@@ -377,8 +380,15 @@ def _enumerate_arrangements(
 
 
 def _along_and_across(chosen: Sequence[_Candidate]) -> tuple[list[float], list[float]]:
-    """Returns hip positions along the forward axis and to the left [m]; knee axes decide if forward is x or y."""
+    """Returns hip positions along the forward axis and to the left [m].
+
+    Knee axes decide whether forward is x or y; for sprawling legs, forward is the direction in which the hips are
+    clearly farther apart, or x.
+    """
     x, y = sum(each.sideways[0] for each in chosen), sum(each.sideways[1] for each in chosen)
+    if x == y == 0.0:
+        spread = [max(each.hip[k] for each in chosen) - min(each.hip[k] for each in chosen) for k in (0, 1)]
+        y, x = spread[0] * MAX_ASPECT_OF_SQUARE, spread[1] if len(chosen) > 2 else 0.0
     if x > y * (1.0 + FILE_ANGLE_TOLERANCE):
         return [each.hip[1] for each in chosen], [-each.hip[0] for each in chosen]
     return [each.hip[0] for each in chosen], [each.hip[1] for each in chosen]
@@ -409,6 +419,16 @@ def _are_mirrored(a: _Candidate, b: _Candidate) -> bool:
 def _name_legs_by_row(chosen: Sequence[_Candidate], rows: tuple[str, ...]) -> dict[str, _Candidate] | None:
     """Names legs row by row, from front to rear and left before right; None if they do not stand in such rows."""
     along, across = _along_and_across(chosen)
+    named = _name_rows(chosen, rows, along, across)
+    if named is None and all(each.sideways == (0.0, 0.0) for each in chosen):  # sprawling legs may also face along y
+        return _name_rows(chosen, rows, across, [-x for x in along])
+    return named
+
+
+def _name_rows(
+    chosen: Sequence[_Candidate], rows: tuple[str, ...], along: Sequence[float], across: Sequence[float]
+) -> dict[str, _Candidate] | None:
+    """Names legs as `_name_legs_by_row` does, by positions along the forward axis and to the left [m]."""
     middle, width = sum(across) / len(across), max(across) - min(across)
     order = sorted(range(len(chosen)), key=lambda i: -along[i])
     length = max(along) - min(along)
@@ -620,22 +640,26 @@ def _rename_by_file_names(
             return replace(best, legs={"L": best.legs["R"], "R": best.legs["L"]}), []
     if sorted(named_positions.values()) != sorted(positions.values()) or named_positions == positions:
         return best, []
-    forward, _ = forward_and_left(best.legs)
+    forward, left = forward_and_left(best.legs)
     name_by_position = {position: name for name, position in positions.items()}
-    is_reversed = all(named_positions[name] == (-x, -y) for name, (x, y) in positions.items())
-    if not is_reversed:
+    sprawling = all(limb.sprawls for limb in best.legs.values())  # their knees do not show where the robot faces
+    for c, s in ((-1, 0), (0, 1), (0, -1)) if sprawling else ((-1, 0),):
+        turned = {name: (c * x + s * y, c * y - s * x) for name, (x, y) in positions.items()}
+        if turned == named_positions:
+            break
+    else:
         pairs = ", ".join(f"{limb.chain.joints[0].name!r} is leg {name}" for name, limb in best.legs.items())  # type: ignore[union-attr]
         reason = (
             f"the names of the legs in the file contradict their positions, so that legs are named by position: {pairs}"
         )
         return best, [Finding("warning", where, reason, "correct the names or the placements, or pass legs=")]
-    legs = {name: best.legs[name_by_position[(-x, -y)]] for name, (x, y) in positions.items()}
-    axis = "-x" if forward[0] > 0.5 else "-y"
-    ahead, left = 0.0 - forward, np.cross([0.0, 0.0, 1.0], 0.0 - forward)
-    rotation = np.array([ahead, left, [0.0, 0.0, 1.0]])
+    found = {name_by_position[turned[name]]: limb for name, limb in best.legs.items()}
+    ahead, aside = c * forward + s * left, c * left - s * forward
+    axis = ("-" if ahead.sum() < 0.0 else "") + "xy"[int(np.abs(ahead).argmax())]
     reason = f"the base frame is rotated: by the names of its legs the robot faces along {axis}, not along x"
+    rotation = np.array([ahead, aside, [0.0, 0.0, 1.0]])
     advice = f"legs are named and moved accordingly; pass base={_format_rotation(rotation)} to rotate the frame"
-    return replace(best, legs=legs), [Finding("warning", where, reason, advice)]
+    return replace(best, legs={name: found[name] for name in best.legs}), [Finding("warning", where, reason, advice)]
 
 
 def _format_rotation(rotation: Array) -> str:

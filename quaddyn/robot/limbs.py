@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -26,6 +27,9 @@ MIN_PARALLEL_FRACTION = 0.6
 #: A body whose end is nearer than this fraction of its length to the line from its joint to where it closes a loop has
 #: no foot.
 MIN_FREE_END_FRACTION = 0.3
+#: Horizontal distance of the foot from the hip of a sprawling leg, as a fraction of its length; and the sine of the
+#: angle between its knee axis and the normal of its upright plane.
+MIN_SPRAWL, MAX_SPRAWL_SINE = 0.3, 0.3
 #: Mass of a body between the joints of a planar base, as a fraction of the mass of all bodies beyond it.
 MAX_SLIDE_MASS = 0.02
 #: Tolerance of `is_balanced` for rotors beside a leg.
@@ -47,9 +51,9 @@ class Limb:
     `hip` and `knee` are positions in the chain: the knee is the first joint that has a long lever and an axis parallel
     to that of an earlier joint, the bending hip; together they bend the leg in its plane (if no two axes are parallel,
     these are the last two joints).  At zero configuration, in the trunk's frame: `origin` (3,) of the first joint and
-    `tip` (3,) of the foot [m], `bending_axis` (3,) of the knee.  `reach` [m] is the length of the stretched limb from
-    the bending hip on: the sum of its segments, projected along the normal of the leg's plane.  `alone` is whether the
-    robot has no other moving joint, those of a planar base aside.
+    `tip` (3,) of the foot [m], `first_axis` (3,) of the first joint and `bending_axis` (3,) of the knee.  `reach` [m]
+    is the length of the stretched limb from the bending hip on: the sum of its segments, projected along the normal of
+    the leg's plane.  `alone` is whether the robot has no other moving joint, those of a planar base aside.
     """
 
     indices: tuple[int, ...]
@@ -59,9 +63,22 @@ class Limb:
     knee: int
     origin: Array
     tip: Array
+    first_axis: Array
     bending_axis: Array
     reach: float
     alone: bool
+
+    @property
+    def sprawls(self) -> bool:
+        """Whether the limb turns about a vertical axis and bends in the upright plane in which it points outward.
+
+        The knee axis of such a leg, as those of spiders, is perpendicular to that plane, wherever the robot faces.
+        """
+        x, y, _ = (self.tip - self.origin).tolist()
+        outward = math.hypot(x, y)
+        along = abs(float(self.bending_axis[0]) * x + float(self.bending_axis[1]) * y)
+        is_vertical = abs(float(self.first_axis[2])) > NEARLY_PARALLEL_COSINE
+        return is_vertical and outward > MIN_SPRAWL * self.reach and along < MAX_SPRAWL_SINE * outward
 
 
 def find_limbs(bodies: Sequence[CompositeBody], loops: Sequence[KinematicLoop] = ()) -> list[Limb]:
@@ -124,7 +141,7 @@ def make_limb(bodies: Sequence[CompositeBody], indices: tuple[int, ...], contact
     normal = axes[knee if revolute[knee] else hip]
     reach = float(np.linalg.norm(segments - np.outer(segments @ normal, normal), axis=1).sum())
     alone = sum(b.joint is not None and b.joint.nv == 1 for b in bodies) - planar_base_index(bodies) == chain.n
-    return Limb(indices, contact, chain, hip, knee, origins[0], tip, axes[knee], reach, alone)
+    return Limb(indices, contact, chain, hip, knee, origins[0], tip, axes[0], axes[knee], reach, alone)
 
 
 def _find_hip_and_knee(origins: Array, axes: Array, tip: Array, revolute: Sequence[bool]) -> tuple[int, int]:
@@ -218,18 +235,23 @@ def forward_and_left(limbs: Mapping[str, Limb]) -> tuple[Array, Array]:
     Knees bend in the sagittal plane, so that their axes point sideways: knee axes along y mean that the robot faces
     along x, knee axes along x that it faces along y; axes with equal parts along x and y mean x.  The sign follows from
     the names of the legs: front legs are ahead of rear ones, and left legs to the left of right ones.  Legs with other
-    names mean the positive axis.
+    names mean the positive axis.  If all legs sprawl (`Limb.sprawls`), the names also decide between x and y.
     """
-    fractions = sum((np.abs(limb.bending_axis) for limb in limbs.values()), np.zeros(3))
-    along_y = fractions[0] > fractions[1] * (1.0 + FILE_ANGLE_TOLERANCE)
-    forward = np.array([0.0, 1.0, 0.0]) if along_y else np.array([1.0, 0.0, 0.0])
-    left = np.array([-1.0, 0.0, 0.0]) if along_y else np.array([0.0, 1.0, 0.0])
     middle = sum((limb.origin for limb in limbs.values()), np.zeros(3)) / max(len(limbs), 1)
-    agreement = 0.0
+    sizes = [0.0, 0.0]  # by axis: how far the legs are where their names say, if the robot faces along it [m]
     for name, limb in limbs.items():
         ahead, aside = LEG_PLACES.get(name, (0, 0))
-        agreement += float((limb.origin - middle) @ (ahead * forward + aside * left))
-    return (0.0 - forward, 0.0 - left) if agreement < 0.0 else (forward, left)
+        x, y, _ = (limb.origin - middle).tolist()
+        sizes[0] += ahead * x + aside * y
+        sizes[1] += ahead * y - aside * x
+    if limbs and all(limb.sprawls for limb in limbs.values()):
+        along_y = abs(sizes[1]) > abs(sizes[0]) * (1.0 + FILE_ANGLE_TOLERANCE)
+    else:
+        fractions = sum((np.abs(limb.bending_axis) for limb in limbs.values()), np.zeros(3))
+        along_y = bool(fractions[0] > fractions[1] * (1.0 + FILE_ANGLE_TOLERANCE))
+    forward = np.array([0.0, 1.0, 0.0]) if along_y else np.array([1.0, 0.0, 0.0])
+    left = np.array([-1.0, 0.0, 0.0]) if along_y else np.array([0.0, 1.0, 0.0])
+    return (0.0 - forward, 0.0 - left) if sizes[along_y] < 0.0 else (forward, left)
 
 
 def leg_forward_and_left(limb: Limb, forward: Array, left: Array) -> tuple[Array, Array]:
