@@ -56,6 +56,28 @@ def test_tags_of_other_tools_are_ignored_with_a_note() -> None:
     assert all(tag in note.reason for tag in ("<ros2_control>", "<sensor>", "<mujoco>", "<material>"))
 
 
+def test_unknown_tags_and_default_namespaces_are_passed_over_but_not_misspelled_tags() -> None:
+    text = (CASES / "root_joint_name" / "robot.urdf").read_text(encoding="utf-8")
+    head, tag, rest = text.partition("<robot")
+    name, end, rest = rest.partition(">")
+    strange = "<webots><link/></webots><made_up_by_a_tool/>"
+    file = f"{head}<!-- <robot> -->{tag} xmlns='http://drake.mit.edu'{name}{end}{strange}{rest}"
+    robot = qd.load(file, strict=True)
+    (note,) = [f for f in robot.report if "ignored, because only other tools" in f.reason]
+    assert "<webots>" in note.reason and "<made_up_by_a_tool>" in note.reason
+    with pytest.raises(qd.ModelError, match=r"unknown element <joit> in <robot>"):
+        qd.load(file.replace("made_up_by_a_tool", "joit"), strict=True)
+
+
+def test_link_above_a_floating_joint_is_the_world_even_if_it_has_a_mass() -> None:
+    text = (CASES / "quadruped_backwards" / "robot.urdf").read_text(encoding="utf-8")
+    mass = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    joint = '<joint name="float" type="floating"><parent link="ground"/><child link="trunk"/></joint>'
+    robot = qd.load(text.replace("</robot>", f'<link name="ground">{mass}</link>{joint}</robot>'))
+    assert (robot.root, robot.bodies[0].name, robot.nv) == ("free", "trunk", qd.load(text).nv)
+    assert any("belongs to the world and is ignored" in w.reason for w in robot.report.warnings)
+
+
 def test_limits_in_degrees_raise_a_warning() -> None:
     robot = qd.load(CASES / "limits_in_degrees" / "robot.urdf")
     (warning,) = [w for w in robot.report.warnings if "degrees" in w.reason]

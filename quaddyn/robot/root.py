@@ -56,8 +56,8 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
     first = tree.children[above.name]
     shapes = len(above.visuals) + len(above.collisions)
     floats = len(first) == 1 and first[0].type == "floating"
-    # What a floating joint hangs from is the world, whatever is drawn on it.
-    is_world = above.inertial is None and len(first) == 1 and (not shapes or floats)
+    # What a floating joint hangs from is the world, whatever it has.
+    is_world = floats or (above.inertial is None and len(first) == 1 and not shapes)
     if not is_world:
         if root != "fixed" and above.name == WORLD and first:
             raise ModelError(
@@ -88,6 +88,9 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
             "are ignored"
         )
         findings.append(Finding("warning", above.where, lost, "add them to a terrain instead"))
+    if above.inertial is not None:
+        lost = f"the mass of link {above.name!r}, the parent of a floating joint, belongs to the world and is ignored"
+        findings.append(Finding("warning", above.where, lost, "remove its <inertial>"))
     findings.append(Finding("note", above.where, reason, f"q holds the pose of {joint.child!r}"))
     return replace(tree, links=tree.links[1:], joints=tree.joints[1:])
 

@@ -199,6 +199,14 @@ NO_ARGUMENT = re.compile(r"[Uu]ndefined substitution argument:?\s+'?([\w./-]+)")
 COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
+#: Beginning of a document up to its root element <robot>, and the default namespace of this element.
+_DEFAULT_NAMESPACE = re.compile(
+    rb"""\A((?:\xef\xbb\xbf)?(?>\s+|<\?.*?\?>|<!--.*?-->)*+<robot(?>\s+(?!xmlns\s*=)[^\s=<>]+\s*=\s*(?:"[^"]*"|'[^']*'))*+)"""
+    rb"""\s+xmlns\s*=\s*(?:"[^"<]*"|'[^'<]*')""",
+    re.DOTALL,
+)
+
+
 class PackageDescription(NamedTuple):
     """File of robot_descriptions, and the folders in which its meshes are searched."""
 
@@ -424,10 +432,18 @@ def read_source(
         document = replace(document, data=data, packages=tuple(dict.fromkeys((*document.packages, *folders))))
     elif values:
         raise ArgumentError(f"arguments: {document.name} is not a xacro file and has no arguments; remove arguments=")
+    document = replace(document, data=_remove_default_namespace(document.data))
     if has_spherical_joints(document.data):
         text, findings = replace_spherical_joints(document.data, document.name)
         return replace(document, data=text, findings=findings, converted=True)
     return document
+
+
+def _remove_default_namespace(data: bytes | str) -> bytes | str:
+    """Returns a URDF without the default namespace of its root element, which some tools write and none needs."""
+    if isinstance(data, str):
+        return _remove_default_namespace(data.encode(errors="surrogatepass")).decode(errors="surrogatepass")
+    return _DEFAULT_NAMESPACE.sub(lambda match: match[1], data, count=1)
 
 
 def _xacro_arguments(arguments: Mapping[str, str | float] | None) -> dict[str, str]:

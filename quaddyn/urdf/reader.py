@@ -234,7 +234,7 @@ class _UrdfReader(ElementReader):
         if not uri.strip():
             raise self.make_error(element, "filename is empty", "name a mesh file or remove the element")
         scale = element.attrib.get("scale", "1 1 1")
-        if len(scale.split()) == 1:
+        if len(scale.split()) == 1 and "," not in scale:
             self.warn(
                 element, f"scale={scale!r} has one number, which is used for all three axes", "give three numbers"
             )

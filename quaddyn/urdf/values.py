@@ -40,8 +40,11 @@ FOREIGN_ELEMENTS = frozenset(
     "acceleration_limit jerk_limit frame sites site "
     "metadata meta info license units export model world include script motor motors actuators sensors contacts tendon "
     "keyframe force_torque_sensor force_torque noise update_rate always_on topic visualize robotNamespace "
-    "namespace".split()
+    "namespace controller_gains traits schedule_topic_creator_file collision_filter_group create RefLink webots unity "
+    "rviz".split()
 )
+#: Elements whose children may be those of any tool: an unknown one there is noted, unless it may be misspelled.
+OPEN_ELEMENTS = ("robot", "link", "joint")
 #: Attributes that are passed over, by element.
 FOREIGN_ATTRIBUTES = {
     "joint": frozenset("id axis_id group actuated".split()),
@@ -184,7 +187,10 @@ class ElementReader:
         parents = [f"<{parent}>" for parent, children in _KNOWN_CHILDREN.items() if tag in children]
         if parents and not advice:
             reason, advice = f"<{tag}> in <{element.tag}> is ignored", f"move it into {' or '.join(parents)}"
-        self.warn(child, reason, advice)
+        if not advice and element.tag in OPEN_ELEMENTS:
+            self.foreign.setdefault(f"<{tag}>", child.where)
+        else:
+            self.warn(child, reason, advice)
 
     def report_foreign(self, root: XmlElement) -> None:
         """Reports ignored elements of other tools in one note, and each undeclared prefix in one warning."""
@@ -274,7 +280,7 @@ class ElementReader:
             raise self.make_error(
                 element,
                 f"{attribute}={value!r}: expected {n} number(s), got {len(list(filter(None, words)))}",
-                "correct it",
+                "separate the numbers by blanks, not commas" if "," in value else "correct it",
             )
         out = []
         for word in words:
