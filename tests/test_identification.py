@@ -50,6 +50,7 @@ from quaddyn.identification.samples import MeasuredForces
 from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.reference import Reference
 from quaddyn.reference.algorithms import INERTIAL_PARAMETERS, unit_inertia
+from quaddyn.robot import with_payload
 
 Array = np.ndarray
 runner = CliRunner()
@@ -410,6 +411,46 @@ def test_friction_and_rotors_are_fixed_for_an_inertial_base(ur5: qd.Robot) -> No
     found = identify(base, samples, method="weighted")
     np.testing.assert_allclose(found.beta, base.project(delta[:, :10].ravel()), atol=1e-6)
     np.testing.assert_allclose(found.predict(*states), samples.tau, atol=1e-5)
+
+
+@pytest.mark.parametrize("weight", [None, 1.0])
+def test_deviations_contain_the_pull_of_a_prior_that_is_wrong(weight: float | None) -> None:
+    """A payload of fifty times the mass of the finger that carries it, and friction that the file does not have."""
+    rng, options = np.random.default_rng(0), {"root": "fixed", "mimic": False}
+    robot = qd.load("panda", **options)  # type: ignore[arg-type]
+    loaded = qd.load("panda", **options, damping=0.3, friction=0.2)  # type: ignore[arg-type]
+    loaded = with_payload(loaded, 0.8, (0.0, 0.0, 0.05), link="panda_leftfinger")
+    q, v, a = random_states(robot, 800, rng)
+    dyn = qd.Dynamics(loaded)
+    tau = np.array([dyn.rnea(*state) for state in zip(q, v, a, strict=True)])
+    tau += 0.3 * v + 0.2 * np.sign(v) + rng.standard_normal(v.shape)
+    found = identify(robot, Samples(q, v, a, tau), prior_weight=weight)
+    scores = (found.beta - found.base.project(dyn.parameters())) / found.deviation
+    assert np.abs(scores).max() < 3.5 and np.sqrt(np.mean(scores**2)) < 1.2
+    assert (found.prior_weight < 1.0) == (weight is None)
+    assert any("raise residuals" in remark for remark in found.remarks) == (weight is not None)
+
+
+def test_friction_of_a_joint_that_sticks_is_not_identified(ur5: qd.Robot) -> None:
+    """Static friction, which carries the gravity torque of the joint in 70 % of the samples, is no Coulomb friction."""
+    rng, index = np.random.default_rng(0), ur5.actuated.index("elbow_joint")
+    q, v, a = random_states(ur5, 400, rng)
+    dyn, rests = qd.Dynamics(ur5), rng.random(400) < 0.7
+    v[rests, index] = a[rests, index] = 0.0
+    tau = np.array([dyn.rnea(*state) for state in zip(q, v, a, strict=True)]) + 2.0 * np.sign(v)
+    v[rests, index] = 1e-4 * rng.standard_normal(rests.sum())  # noise of the encoder
+    whole = Samples(q, v, a, tau + 0.1 * rng.standard_normal(v.shape))
+    found = identify(ur5, whole)
+    assert found.sticking_joints == ("elbow_joint",)
+    assert found.joint_losses["elbow_joint"][1] < 1.5  # biased
+    assert "fc elbow_joint" not in found.determined_parameters
+    assert found.mark_losses("elbow_joint")[:2] == ["?", "?"] and found.mark_losses("wrist_1_joint")[:2] == [" ", " "]
+    assert any("elbow_joint 7" in remark for remark in found.remarks)
+    halves = [Accumulator(found.base), Accumulator(found.base)]
+    for half, part in zip(halves, (whole[:150], whole[150:]), strict=True):
+        half.add(part)
+    halves[0].load(halves[1].dump())
+    assert halves[0].sticking_fractions() == found.sticking
 
 
 # -- physical consistency --------------------------------------------------------------------------------------------

@@ -102,8 +102,12 @@ def identify(
     ] = None,
     offsets: Annotated[bool, typer.Option(help="identify a constant torque offset of each actuated joint")] = True,
     prior_weight: Annotated[
-        float, typer.Option(help="weight of the parameters of the robot file; for --method consistent")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            help="weight of the parameters of the robot file, for --method consistent; default: 1, or less where they "
+            "contradict the data"
+        ),
+    ] = None,
     held_out: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="fraction of the data for validation instead of the fit")
     ] = 0.2,
@@ -384,7 +388,8 @@ def _print_fit(result: Identification, validation: Validation | None) -> None:
     """Prints residuals, masses, losses and the quality of the fit."""
     robot, base = result.base.robot, result.base
     table = Table(
-        title=f"{escape(robot.name)}: {result.samples:,} samples, {result.method}",
+        title=f"{escape(robot.name)}: {result.samples:,} samples, {result.method}"
+        + (f", prior weight {result.prior_weight:g}" if result.prior_weight else ""),
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )

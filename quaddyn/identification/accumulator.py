@@ -33,6 +33,11 @@ REGRESSION_CHUNK = 1024
 #: not distinguished from the others, such as gravity in a single posture.
 MIN_OFFSET_DISTANCE = 0.02
 
+#: Speeds are counted by powers of two, from the first of these exponents on [SI units].
+MIN_SPEED_EXPONENT, N_SPEED_BINS = -40, 64
+#: A joint sticks below this power of two of its largest speed in the data, or below this one of its velocity limit.
+STICKING_EXPONENT, STICKING_LIMIT_EXPONENT = -6, -10
+
 
 class TriangularFactor:
     """Triangular QR factor of all rows of one equation so far.
@@ -219,6 +224,7 @@ class Accumulator:
         self.robot = robot = self.base.robot
         self._regressor, self._measured = self.base.regressor(), MeasuredForces(robot)
         self.samples = 0
+        self._speed_counts = np.zeros((robot.nv, N_SPEED_BINS))
         for name, value in (("force_noise", force_noise), ("root_noise", root_noise)):
             if value is not None and torque_noise is None:
                 raise ArgumentError(
@@ -280,6 +286,9 @@ class Accumulator:
         H, y = self._regressor(samples.q, samples.v, samples.a), self._measured.generalized_forces(samples)
         if self.base.inertial:  # friction and rotor inertia count as known
             y -= robot.damping * samples.v + robot.friction * np.sign(samples.v) + robot.armature * samples.a
+        exponents = np.frexp(samples.v)[1] + np.where(samples.v == 0.0, MIN_SPEED_EXPONENT, 0) - MIN_SPEED_EXPONENT
+        for counts, column in zip(self._speed_counts, np.clip(exponents, 0, N_SPEED_BINS - 1).T, strict=True):
+            counts += np.bincount(column, minlength=N_SPEED_BINS)
         for j, row in enumerate(self.rows):
             row.add_samples(H[:, j, row.columns], y[:, j])
         if not self.force_noise:
@@ -313,6 +322,7 @@ class Accumulator:
         for to, of in zip(self.rows, other.rows, strict=True):
             to.add_triangle(of.triangle, of.rows)
         self.whitened.add_rows(other.whitened.triangle, other.whitened.rows)
+        self._speed_counts += other._speed_counts
         self.samples += other.samples
 
     def dump(self) -> bytes:
@@ -320,7 +330,7 @@ class Accumulator:
         arrays = {f"R {i}": triangle for i, triangle in enumerate(self._triangles())}
         counts = np.array([self.samples, *(x.rows for x in self.rows), self.whitened.rows])
         file = io.BytesIO()
-        np.savez(file, allow_pickle=False, counts=counts, **arrays)
+        np.savez(file, allow_pickle=False, counts=counts, speeds=self._speed_counts, **arrays)
         return file.getvalue()
 
     def _triangles(self) -> list[Array]:
@@ -337,18 +347,25 @@ class Accumulator:
             arrays = read_arrays(io.BytesIO(data))
             samples, *counts = (int(n) for n in arrays["counts"])
             found = [np.asarray(arrays[f"R {i}"], dtype=np.float64) for i in range(len(counts))]
-            sound = min(samples, *counts) >= 0 and all(R.ndim == 2 and np.isfinite(R).all() for R in found)
+            speeds = np.asarray(arrays["speeds"], dtype=np.float64)
+            sound = (
+                np.isfinite(speeds).all()
+                and min(samples, *counts) >= 0
+                and all(R.ndim == 2 and np.isfinite(R).all() for R in found)
+            )
         except DAMAGED_ARCHIVE_ERRORS:
             sound = False
         if not sound:
             raise ArgumentError(
                 "data: expected the bytes that Accumulator.dump returns, but they are of another kind or damaged"
             ) from None
-        if [R.shape[1:] for R in found] != [triangle.shape[1:] for triangle in self._triangles()]:
+        shapes = [triangle.shape[1:] for triangle in self._triangles()]
+        if [R.shape[1:] for R in found] != shapes or speeds.shape != self._speed_counts.shape:
             raise ArgumentError("data: expected the dump of an Accumulator of the same robot and base parameters")
         for to, R, count in zip(self.rows, found[:-1], counts[:-1], strict=True):
             to.add_triangle(R, count)
         self.whitened.add_rows(found[-1], counts[-1])
+        self._speed_counts += speeds
         self.samples += samples
 
     def weighted_factor(self, noise: Array) -> Array:
@@ -370,6 +387,22 @@ class Accumulator:
     def torque_offsets(self, beta: Array) -> Array:
         """Returns the offset (nv,) of each generalized force for parameters beta [N m, N]; zero where there is none."""
         return np.array([row.mean_residual(beta) if row.has_offset else 0.0 for row in self.rows])
+
+    def sticking_fractions(self) -> dict[str, float]:
+        """Returns by actuated joint the fraction of samples in which the joint hardly moves or not at all.
+
+        That is below 1/64 of its largest speed or below 1/1024 of its velocity limit, to the next power of two.
+        """
+        out = {}
+        for joint, i, limit in zip(
+            self.robot.actuated, self.robot.actuated_index, self.robot.velocity_limits, strict=True
+        ):
+            counts = self._speed_counts[i]
+            end = int(np.flatnonzero(counts)[-1]) + 1 + STICKING_EXPONENT if counts.any() else 0
+            if 0.0 < limit < np.inf:
+                end = max(end, int(np.frexp(limit)[1]) + STICKING_LIMIT_EXPONENT - MIN_SPEED_EXPONENT)
+            out[joint] = float(counts[: max(end, 1)].sum()) / max(self.samples, 1)
+        return out
 
     def mean_residuals(self, beta: Array) -> Array:
         """Returns the mean (nv,) of ``y - Hb beta - offset`` in each generalized force [N m, N]."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .accumulator import Accumulator
 from .base_parameters import BaseParameters
-from .consistent_fit import fit_consistent
+from .consistent_fit import ConsistentSolution, fit_consistent
 from .identification_result import Identification, Method
 from .samples import MAX_MAGNITUDE, Samples, iterate_samples
 
@@ -28,6 +29,12 @@ MIN_NOISE_FRACTION = 1e-7
 #: Least weights of the prior over the squared length of the data, tried in turn: doubles lose less beside the data.
 MIN_PRIOR_WEIGHTS = (1e-15, 1e-13, 1e-11, 1e-8)
 
+#: Weights of the prior that are tried in turn where none is given, as long as the prior shifts a base parameter by
+#: more than this number of its standard deviations.
+PRIOR_WEIGHTS, MAX_PRIOR_SHIFT = (1.0, 0.1, 1e-2, 1e-3), 1.0
+#: Residuals by the prior below this fraction of the measured force are ignored.
+MIN_SHIFT_RESIDUAL = 1e-3
+
 
 def identify(
     robot: Robot | BaseParameters,
@@ -39,7 +46,7 @@ def identify(
     root_noise: float | None = None,
     offsets: bool = True,
     prior: Array | None = None,
-    prior_weight: float = 1.0,
+    prior_weight: float | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Identification:
     """Identifies the parameters of a robot from measured motion.
@@ -80,7 +87,7 @@ def fit_accumulated(
     *,
     method: Method = "consistent",
     prior: Array | None = None,
-    prior_weight: float = 1.0,
+    prior_weight: float | None = None,
     tolerance: float = 1e-10,
 ) -> Identification:
     """Fits the parameters to accumulated samples.
@@ -96,9 +103,10 @@ def fit_accumulated(
             ``Dynamics(robot).parameters()``.  With "consistent", moving bodies must have mass.
         prior_weight: weight of the divergence from the prior with "consistent", relative to half the sum of squared
             errors divided by their noise; with 1, a body twice as heavy as its prior counts like a measurement 1.6
-            deviations off.  Where the noise is so small that the prior would be lost beside the data in double
-            precision, the noise is increased: the squared data add up to 1e15 times the weight at most, or less if
-            there is no convergence with that.
+            deviations off.  None: 1, reduced to 0.001 at the least by factors of ten as long as the prior shifts a base
+            parameter by more than its standard deviation.  Where the noise is so small that the prior would be lost
+            beside the data in double precision, the noise is increased: the squared data add up to 1e15 times the
+            weight at most, or less if there is no convergence with that.
         tolerance: singular values of the regressor below it, relative to the largest, columns scaled to unit length,
             count as not determined by the data.
 
@@ -110,7 +118,7 @@ def fit_accumulated(
         raise ArgumentError(f'method: expected "least_squares", "weighted" or "consistent", got {method!r}')
     if accumulator.samples == 0:
         raise ArgumentError("samples: expected at least one sample, got none")
-    if not 0.0 < check_number("prior_weight", prior_weight) < np.inf:
+    if prior_weight is not None and not 0.0 < check_number("prior_weight", prior_weight) < np.inf:
         raise ArgumentError(f"prior_weight: expected a positive number, got {prior_weight}")
     before = (
         Dynamics(accumulator.robot).parameters(inertial=base.inertial) if prior is None else _check_prior(prior, base)
@@ -132,29 +140,32 @@ def fit_accumulated(
                 iterations += 1
     beta, covariance, n_identifiable, condition = _solve_least_squares(R, start, tolerance)
     hidden = [name for name, x in zip(base.groups(), covariance.diagonal(), strict=True) if not np.isfinite(x)]
-    delta = base.nearest_parameters(beta, before)
+    delta, shift, weight = base.nearest_parameters(beta, before), np.zeros(base.size), 0.0
     if method == "consistent":
         _check_masses(before, base)
         A, z = R[:, :-1] @ base.K, R[:, -1]
         unexcited = _find_unexcited_losses(A, base)
         A[:, unexcited] = 0.0
-        width = N_INERTIAL_COLUMNS if base.inertial else N_COLUMNS
-        length = max(float(z @ z), float(np.sum((A @ before) ** 2)))
-        for weight in MIN_PRIOR_WEIGHTS:
-            # of the two, the data give way: the unit of a prior of zero is what they could just see
-            data_scale = min(1.0, float(np.sqrt(prior_weight / (weight * length)))) if length > 0.0 else 1.0
-            found = fit_consistent(data_scale * A, data_scale * z, before, width=width, weight=prior_weight)
-            if found.converged:
-                break
-        delta, beta = found.phi, base.project(found.phi)
-        half = data_scale * np.linalg.solve(found.factor.T, (base.K @ found.jacobian).T)
-        covariance = half.T @ half
+        deviations = np.sqrt(covariance.diagonal())
+        scales = _plausible_scales(base, before, deviations)
+        weights = iter(PRIOR_WEIGHTS if prior_weight is None else (prior_weight,))
+        fit = _fit_with_weight(A, z, before, base, scales, next(weights))
+        while (weight := next(weights, 0.0)) and np.abs(fit.shift / deviations).max(initial=0.0) > MAX_PRIOR_SHIFT:
+            lighter = _fit_with_weight(A, z, before, base, scales, weight)
+            if not lighter.solution.converged or (
+                np.abs((lighter.beta - fit.beta) / deviations).max() <= 0.5 * MAX_PRIOR_SHIFT
+            ):
+                break  # the rest of the shift is due to the limits of physical bodies
+            fit = lighter
+        found, delta, beta, shift, weight = fit.solution, fit.solution.phi, fit.beta, fit.shift, fit.weight
+        covariance = fit.covariance
         only_unexcited = ~(base.K[:, ~unexcited] != 0.0).any(axis=1)  # base parameters of unexcited ones only
         groups = base.groups()
         unknown = {name for name, is_unknown in zip(groups, only_unexcited, strict=True) if is_unknown}
         n_identifiable -= len(unknown - set(hidden))
         hidden = [name for name in groups if name in unknown or name in hidden]
         iterations, converged = found.iterations, found.converged
+        shift[[name in unknown for name in groups]] = 0.0
     if method == "least_squares" or not known:
         n_offsets = accumulator.robot.nu if accumulator.offsets else 0
         freedom = max(accumulator.samples * accumulator.robot.nv - n_identifiable - n_offsets, 1)
@@ -163,7 +174,7 @@ def fit_accumulated(
         base,
         method,
         beta,
-        covariance,
+        covariance + np.outer(shift, shift),
         delta,
         accumulator.residuals(beta),
         accumulator.samples,
@@ -175,7 +186,84 @@ def fit_accumulated(
         accumulator.torque_offsets(beta),
         accumulator.mean_residuals(beta),
         accumulator.drifts(beta),
+        shift,
+        weight,
+        _shift_residuals(accumulator, beta, beta - shift),
+        accumulator.sticking_fractions(),
     )
+
+
+def _shift_residuals(accumulator: Accumulator, beta: Array, best: Array) -> Array:
+    """Returns root mean squares (nv,) of the part of the residuals that the best parameters would not leave.
+
+    Parts below `MIN_SHIFT_RESIDUAL` of the measured generalized force are zero.
+    """
+    part = np.sqrt(np.maximum(accumulator.residuals(beta) ** 2 - accumulator.residuals(best) ** 2, 0.0))
+    return np.where(part > MIN_SHIFT_RESIDUAL * accumulator.residuals(np.zeros_like(beta)), part, 0.0)
+
+
+class _WeightedFit(NamedTuple):
+    """Consistent fit with one weight of the prior.
+
+    Attributes:
+        solution: result of `fit_consistent`.
+        weight: weight of the prior.
+        beta: (r,) base parameters.
+        covariance: (r, r) their covariance for unit noise, with the prior as a measurement.
+        shift: (r,) difference from the parameters that fit the data best, without prior and limits of physical bodies.
+    """
+
+    solution: ConsistentSolution
+    weight: float
+    beta: Array
+    covariance: Array
+    shift: Array
+
+
+def _fit_with_weight(
+    A: Array, z: Array, prior: Array, base: BaseParameters, scales: Array, weight: float
+) -> _WeightedFit:
+    """Fits physically consistent parameters to ``A phi = z``.
+
+    Args:
+        A: (m, n) regressor of all parameters, rows divided by the noise.
+        z: (m,) measured generalized forces, divided by the noise.
+        prior: (n,) parameters of the prior.
+        base: base parameters.
+        scales: (r,) plausible magnitudes of base parameters.  A shift that would be larger is reduced, as the data do
+            not determine it.
+        weight: weight of the prior.
+    """
+    width = N_INERTIAL_COLUMNS if base.inertial else N_COLUMNS
+    length = max(float(z @ z), float(np.sum((A @ prior) ** 2)))
+    for least in MIN_PRIOR_WEIGHTS:
+        # of the two, the data give way: the unit of a prior of zero is what they could just see
+        data_scale = min(1.0, float(np.sqrt(weight / (least * length)))) if length > 0.0 else 1.0
+        found = fit_consistent(data_scale * A, data_scale * z, prior, width=width, weight=weight)
+        if found.converged:
+            break
+    beta = base.project(found.phi)
+    half = data_scale * np.linalg.solve(found.factor.T, (base.K @ found.jacobian).T)
+    A = A[:, base.independent]
+    scales = np.maximum(scales, np.abs(beta))
+    scales = np.where(scales > 0.0, scales, scales.max(initial=1e-300))
+    # the minimum of the data alone, from here, with a penalty that bounds steps by the scales
+    rows = np.concatenate([A * scales, np.eye(base.size)])
+    right = np.concatenate([A @ beta - z, np.zeros(base.size)])
+    return _WeightedFit(found, weight, beta, half.T @ half, scales * np.linalg.lstsq(rows, right, rcond=None)[0])
+
+
+def _plausible_scales(base: BaseParameters, prior: Array, deviations: Array) -> Array:
+    """Returns magnitudes (r,) up to which base parameters are plausible, each in its unit.
+
+    That is the largest mass, first moment or second moment of a body in the prior; for friction and rotor inertia, of
+    which files contain arbitrary values, also the standard deviation (r,) with which the data determine it.
+    """
+    kinds = np.array([name.partition(" ")[0].rstrip("xyz") for name in base.names])
+    largest = {kind: float(np.abs(prior[kinds == kind]).max()) for kind in set(kinds)}
+    own = kinds[base.independent]
+    is_loss = np.isin(own, ("fv", "fc", "Ia")) & np.isfinite(deviations)
+    return np.maximum([largest[kind] for kind in own], np.where(is_loss, deviations, 0.0))
 
 
 def _find_unexcited_losses(A: Array, base: BaseParameters) -> NDArray[np.bool_]:

@@ -148,10 +148,21 @@ Method = Literal["least_squares", "weighted", "consistent"]
 MAX_MJCF_SIZE = 1 << 26
 #: Offsets, means and drifts are reported beyond this multiple of their standard deviation and of the noise.
 SIGNIFICANT_DEVIATIONS, MIN_NOISE_RATIO = 6.0, 0.5
+#: Shifts by the prior are reported beyond this multiple of the standard deviation without the shift.
+SIGNIFICANT_SHIFT = 3.0
+#: Residuals that the prior causes are reported beyond this fraction of the residuals.
+MIN_SHIFT_NOISE_RATIO = 0.1
+#: Above this weight of the prior, a smaller one is advised where it shifts parameters.
+MIN_REDUCED_WEIGHT = 0.01
+#: Friction of a joint that hardly moves in more than this fraction of the samples is not identified: static friction
+#: has any value and sign.
+MAX_STICKING_FRACTION = 0.3
 #: A combination of parameters is determined if base parameters yield its coefficients to this error.
 MAX_COMBINATION_ERROR = 1e-6
 #: How many bodies `print` lists.
 MAX_PRINTED_BODIES = 18
+#: How many shifted base parameters a remark lists.
+MAX_LISTED_SHIFTS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,6 +211,13 @@ class Identification(FrozenArrays):
         mean_residual: (nv,) mean residual of each generalized force without an identified offset [N m, N].
         drift: (nv, 2) change of each residual from the first sample to the last by a linear fit, and the standard
             deviation of that change [N m, N].
+        shift: (r,) difference of beta from the parameters that fit the data best, due to the prior and to the limits of
+            physical bodies, each in its unit; zero for methods without them, and where the data determine nothing.
+            `covariance` contains its square.
+        prior_weight: weight of the prior with the method "consistent"; 0 with others.
+        shift_residual: (nv,) root mean square of the part of `noise` that is due to `shift` [N m, N].
+        sticking: by actuated joint the fraction of samples in which it hardly moves, see
+            `Accumulator.sticking_fractions`.
     """
 
     base: BaseParameters
@@ -217,6 +235,10 @@ class Identification(FrozenArrays):
     offset: Array
     mean_residual: Array
     drift: Array
+    shift: Array
+    prior_weight: float
+    shift_residual: Array
+    sticking: Mapping[str, float]
 
     @property
     def torque_offsets(self) -> dict[str, float]:
@@ -226,7 +248,11 @@ class Identification(FrozenArrays):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences about torque offsets, mean residuals and drifts that are larger than the noise explains."""
+        """Sentences about what the data do not explain or determine.
+
+        These are torque offsets, mean residuals and drifts that are larger than the noise explains, joints that stick,
+        and base parameters that the prior shifts.
+        """
         robot = self.base.robot
         names = {robot.velocity_index(joint): joint for joint in robot.actuated}
         error = SIGNIFICANT_DEVIATIONS * self.noise / np.sqrt(max(self.samples, 1))
@@ -242,7 +268,41 @@ class Identification(FrozenArrays):
             if large:
                 words = (f"{names.get(i, f'root component {i}')} {values[i]:.3g}" for i in large)
                 out.append(f"{text} [N m, N]: {', '.join(words)}")
+        if self.sticking_joints:
+            words = (f"{joint} {self.sticking[joint]:.0%}" for joint in self.sticking_joints)
+            out.append(
+                "friction of joints that hardly move is not identified (marked ?), because static friction has any "
+                f"value; fraction of the samples: {', '.join(words)}; move these joints more"
+            )
+        raised = np.flatnonzero(self.shift_residual > MIN_SHIFT_NOISE_RATIO * self.noise).tolist()
+        without = np.sqrt(np.maximum(self.deviation**2 - self.shift**2, np.finfo(float).tiny))
+        shifted = np.argsort(-np.abs(self.shift) / without)
+        shifted = [i for i in shifted.tolist() if abs(self.shift[i]) > SIGNIFICANT_SHIFT * without[i]]
+        if raised and shifted:
+            groups = self.base.groups()
+            forces = ", ".join(
+                f"{names.get(i, f'root component {i}')} {self.shift_residual[i]:.2g} of {self.noise[i]:.2g}"
+                for i in raised[:MAX_LISTED_SHIFTS]
+            )
+            listed = ", ".join(f"{groups[i]} by {self.shift[i]:.2g}" for i in shifted[:MAX_LISTED_SHIFTS])
+            out.append(
+                f"the robot's file (prior weight {self.prior_weight:g}) and the limits of physical bodies raise "
+                f"residuals [N m, N]: {forces}; they shift {len(shifted)} base parameters from the best fit, such as "
+                f"{listed}, which their standard deviations contain; "
+                + (
+                    "reduce the prior weight"
+                    if self.prior_weight > MIN_REDUCED_WEIGHT
+                    else "friction, elasticity or kinematics of the robot differ from the model"
+                )
+            )
         return tuple(out)
+
+    @property
+    def sticking_joints(self) -> tuple[str, ...]:
+        """Actuated joints whose friction is not identified, because they hardly move in most samples."""
+        losses = {f"{kind} {joint}": joint for joint in self.sticking for kind in ("fv", "fc")}
+        fitted = {losses[name] for name in self._separate_parameters() if name in losses}
+        return tuple(j for j, fraction in self.sticking.items() if j in fitted and fraction > MAX_STICKING_FRACTION)
 
     @property
     def deviation(self) -> Array:
@@ -255,6 +315,11 @@ class Identification(FrozenArrays):
 
         The data determine the others only in combination (`BaseParameters.groups`) or not at all (`unidentifiable`).
         """
+        sticking = {f"{kind} {joint}" for joint in self.sticking_joints for kind in ("fv", "fc")}
+        return self._separate_parameters() - sticking
+
+    def _separate_parameters(self) -> frozenset[str]:
+        """Names of the parameters that are base parameters by themselves and that the data excite."""
         return frozenset(self.base.names).intersection(self.base.groups()) - frozenset(self.unidentifiable)
 
     @property
@@ -270,7 +335,7 @@ class Identification(FrozenArrays):
     @property
     def ambiguity(self) -> str:
         """Sentence about the values marked * in printed tables; "" if no value is marked."""
-        marked = frozenset(self.base.names) - self.determined_parameters
+        marked = frozenset(self.base.names) - self._separate_parameters()
         if not any(name.startswith(("m ", "fv ", "fc ", "Ia ")) for name in marked):
             return ""
         text = (
@@ -291,8 +356,9 @@ class Identification(FrozenArrays):
         return self._mark(*(f"{parameter} {body}" for parameter in ("m", "lx", "ly", "lz")))
 
     def mark_losses(self, joint: str) -> list[str]:
-        """Returns the marks "*" or " " (3) of `joint_losses` of a joint."""
-        return [self._mark(f"{parameter} {joint}") for parameter in ("fv", "fc", "Ia")]
+        """Returns the marks (3) of `joint_losses` of a joint: "*", see `ambiguity`, "?" if it sticks, or " "."""
+        marks = [self._mark(f"{parameter} {joint}") for parameter in ("fv", "fc", "Ia")]
+        return ["?", "?", marks[2]] if joint in self.sticking_joints else marks
 
     def _mark(self, *names: str) -> str:
         return " " if self.determined_parameters.issuperset(names) else "*"
@@ -431,6 +497,7 @@ class Identification(FrozenArrays):
         worst = int(np.argmax(noise))
         lines = [
             f"{robot.name}: {self.samples} samples, {self.method}"
+            + (f", prior weight {self.prior_weight:g}" if self.prior_weight not in (0.0, 1.0) else "")
             + ("" if self.converged else ", NOT CONVERGED")
             + (f", not physical: {_several(self.inconsistent_bodies)}" if self.inconsistent_bodies else ""),
             f"residual [N m, N]: {np.sqrt(np.mean(noise**2)):.3g} on average, {noise[worst]:.3g} of "
@@ -558,10 +625,13 @@ class Identification(FrozenArrays):
             "converged": self.converged,
             "noise": self.noise.tolist(),
             "base_parameters": [
-                {"group": g, "value": b, "deviation": d}
-                for g, b, d in zip(groups, self.beta.tolist(), deviation, strict=True)
+                {"group": g, "value": b, "deviation": d, "shift": s}
+                for g, b, d, s in zip(groups, self.beta.tolist(), deviation, self.shift.tolist(), strict=True)
             ],
             "parameters": dict(zip(names, self.delta.tolist(), strict=True)),
+            "prior_weight": self.prior_weight,
+            "sticking": dict(self.sticking),
+            "sticking_joints": list(self.sticking_joints),
             "hidden": list(self.unidentifiable),
             "torque_offsets": self.torque_offsets,
             "remarks": list(self.remarks),
