@@ -20,6 +20,7 @@ from quaddyn.wbc import (
     FramePositionTask,
     FrameTask,
     LinearConstraint,
+    PostureTask,
     TorqueLimits,
     TorqueRate,
     VelocityController,
@@ -349,3 +350,42 @@ def test_a_type_checker_finds_every_wrong_name_in_user_code_and_nothing_else(tmp
     marked = sum(len(line.partition("  # ")[2].split(", ")) for line in lines if "  # " in line)
     assert marked == 11 and len(wrong) == marked, done.stdout
     assert all("has no attribute" in line for line in wrong), done.stdout
+
+
+# -- other units ------------------------------------------------------------------------------------------------
+def test_angles_in_degrees_and_lengths_in_millimeters_raise_warnings_that_name_the_unit() -> None:
+    robot = qd.load("go2")
+    degrees = robot.q_home.copy()
+    degrees[7:] = np.degrees(degrees[7:])
+    high = robot.q_home.copy()
+    high[2] = 300.0
+    plant = qd.Simulation(robot)
+    for q, reason in (
+        (degrees, r"^q: 36\.\S+ rad of FL_thigh_joint .* 7 more joints .* degrees; pass np.radians"),
+        (high, r"^q: the height 300 m is .* times .* millimeters"),
+    ):
+        with pytest.warns(RuntimeWarning, match=reason):
+            plant.reset(q)
+    posture = PostureTask(robot)
+    with pytest.warns(RuntimeWarning, match=r"^posture.reference: position: .* degrees"):
+        posture.reference(degrees)
+    with pytest.warns(RuntimeWarning, match=r"^q_desired: .* degrees"):
+        JointPD(robot).compute(robot.q_home, np.zeros(robot.nv), degrees)
+    for task in (ComTask(robot), FramePositionTask(robot, "FL")):
+        with pytest.warns(RuntimeWarning, match=r"reference: position: the height 280 m is .* millimeters"):
+            task.reference([0.0, 0.0, 280.0])
+    with pytest.warns(RuntimeWarning, match=r"^height: the height 150 m .* millimeters"):
+        qd.LocomotionController(robot).plan_jump(height=150.0)
+    hand = qd.load("panda", mimic=False)
+    with pytest.warns(RuntimeWarning, match=r"^q: 20 m of panda_finger_joint1 .* millimeters"):
+        qd.Simulation(hand).reset([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0, 20.0, 20.0])
+
+
+def test_positions_a_little_beyond_limits_and_high_places_raise_no_warning() -> None:
+    robot = qd.load("go2")
+    q = robot.q_home.copy()
+    q[2], q[7:] = 8.0, robot.upper[7:] + 0.5
+    plant, posture = qd.Simulation(robot), PostureTask(robot)
+    plant.reset(q)  # warnings are errors in tests
+    posture.reference(q)
+    ComTask(robot).reference([3000.0, -3000.0, 8.0])

@@ -12,6 +12,7 @@ from ..dynamics import Dynamics
 from ..dynamics.arguments import overflow_error
 from ..robot.arguments import check_positive, check_vector
 from ..robot.robot import Robot
+from ..robot.units import JointUnits
 from ..strict_attributes import StrictAttributes, ValidatedAttribute
 from ..urdf.tree import Array, frozen
 from .gains import as_gain_vector, check_robot
@@ -85,7 +86,7 @@ class JointPD(StrictAttributes, fixed=("robot",)):
             check_positive("damping_ratio", damping_ratio),
         )
         dt = check_positive("dt", dt)
-        self.robot = robot
+        self.robot, self._joint_units = robot, JointUnits(robot)
         smallest_inertia, inertia = _joint_inertias(robot)
         w = 2.0 * np.pi * bandwidth
         default_kd = np.minimum(2.0 * damping_ratio * inertia * w, 0.5 * smallest_inertia / dt)
@@ -114,11 +115,15 @@ class JointPD(StrictAttributes, fixed=("robot",)):
 
         Raises:
             ArgumentError: an argument of the wrong shape or not finite, or torques beyond the floating-point range.
+
+        Warns:
+            RuntimeWarning: desired positions far beyond the limits, which seem to be in degrees or millimeters; once.
         """
         robot = self.robot
         q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
         v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         q_desired = check_vector("q_desired", q_desired, (robot.nq,), f"nq of {robot.name}")
+        self._joint_units.warn("q_desired", q_desired, stacklevel=4)
         position_error = robot.algorithms.difference(robot.model, q, q_desired)
         velocity_error = -v
         if v_desired is not None:

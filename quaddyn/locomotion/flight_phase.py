@@ -51,7 +51,7 @@ class FlightPhaseController:
 
     def plan_jump(self, height: float | None, distance: Sequence[float] | Array, turn: float) -> JumpPlan:
         """Plans a jump; see `LocomotionController.plan_jump`."""
-        quad, requested = self._quadruped, validate_jump(height, distance, turn)
+        quad, requested = self._quadruped, validate_jump(height, distance, turn, self._quadruped.morphology.length)
         return quad.capability.jump_planner.plan(*requested, quad.friction_model.friction, self._local_terrain())
 
     def begin_jump(self, height: float | None, distance: Sequence[float] | Array, turn: float) -> JumpPlan:

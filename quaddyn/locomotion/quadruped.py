@@ -14,6 +14,7 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_number, check_sequence
 from ..robot.robot import Robot
+from ..robot.units import warn_of_height
 from ..urdf.tree import Array
 from ..wbc import JointBounds, TorqueLimits, WholeBodyController
 from .com_preview import allocate_com_reference, make_preview_parameters
@@ -55,9 +56,11 @@ def validate_feet(measured_contacts: Collection[str]) -> tuple[str, ...]:
 
 
 def validate_jump(
-    height: float | None, distance: Sequence[float] | Array, turn: float
+    height: float | None, distance: Sequence[float] | Array, turn: float, leg_length: float
 ) -> tuple[float | None, tuple[float, float], float]:
     """Returns a requested jump as floats: height [m] or None, distance (2,) [m] and turn [rad].
+
+    A height that seems to be in millimeters, compared with the leg length [m], gives a warning.
 
     Raises:
         ArgumentError: the height is not positive, or a number is not finite.
@@ -67,6 +70,7 @@ def validate_jump(
         height = check_number("height", height)
         if not (math.isfinite(height) and height > 0.0):
             raise ArgumentError(f"height: expected a height above 0 m, or None for the default, got {height}")
+        warn_of_height("height", height, leg_length, stacklevel=6)
     displacement, turn = (
         [check_number("distance", x) for x in check_sequence("distance", distance, "numbers")],
         check_number("turn", turn),

@@ -21,6 +21,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
 from ..exclusive_call import ExclusiveCall
 from ..robot.arguments import Numbers, check_number, check_vector, check_wrench
 from ..robot.robot import Robot
+from ..robot.units import JointUnits, warn_of_height
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators, make_drives, persistent_arrays, reset_drives
@@ -122,7 +123,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             rotors[robot.coupling.v_index] = self._drives.armature
         self._kinetic, self._energy_data = KineticEnergy(robot.model, rotors), robot.model.createData()
         self._held_system = HeldBodySystem(robot, held_bodies, self.dt, actuators.effort)
-        self._exclusive_step = ExclusiveCall("plant")
+        self._exclusive_step, self._joint_units = ExclusiveCall("plant"), JointUnits(robot)
 
     # -- state -----------------------------------------------------------------------------------------------
     def reset(self, q: Numbers | None = None, v: Numbers | None = None) -> None:
@@ -135,8 +136,14 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         Raises:
             ArgumentError: a wrong shape or type, a non-finite entry, or a quaternion or (cos, sin) in `q` not of unit
                 norm.
+
+        Warns:
+            RuntimeWarning: joint positions far beyond their limits, which seem to be in degrees or millimeters, or a
+                height of the base that seems to be in millimeters; once.
         """
         robot = self.robot
+        if q is not None:
+            self._check_units(check_vector("q", q, (robot.nq,), f"nq of {robot.name}"))
         q = robot.q_home if q is None else q
         v = np.zeros(robot.nv) if v is None else v
         q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
@@ -149,6 +156,13 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         reset_drives(self._drives, self._v)
         self._held_system.grasp(self._q, self._v)
         self._reset_internal_state()
+
+    def _check_units(self, q: Array) -> None:
+        """Warns if joint positions or the height of the base in q (nq,) seem to be in another unit."""
+        self._joint_units.warn("q", q, stacklevel=4)
+        robot = self.robot
+        if robot.root == "free" and robot.legs:
+            warn_of_height("q", float(q[2]), float(robot.q_home[2]), stacklevel=4)
 
     @property
     def q(self) -> Array:

@@ -150,6 +150,8 @@ class ComTask(Task):
         kp = natural_stiffness(robot, 2.5) if stiffness is None else stiffness
         super().__init__(robot, name, XYZ, ("m/s^2",) * 3, 3, stiffness=kp, damping=damping, weight=weight, axes=axes)
 
+    has_height = True
+
     def position(self, s: State) -> Array:
         """(3,) position of the center of mass [m]."""
         return s.com

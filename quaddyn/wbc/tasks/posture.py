@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...compiler import Vector, compiled
 from ...dynamics import State
 from ...robot.robot import Robot
+from ...robot.units import JointUnits
 from ...urdf.tree import Array
 from ..element import ElementKind, Layout, ReferenceResolver, RowCounts
 from ..row_writing import Item, add_joint_equality
@@ -51,6 +53,7 @@ class PostureTask(Task, fixed=("index",)):
         self.index = np.array([robot.velocity_index(joint) for joint in joint_names], dtype=np.intp)
         kp = natural_stiffness(robot, 2.0) if stiffness is None else stiffness
         units = ("rad/s^2",) * len(joint_names)
+        self._joint_units = JointUnits(robot)
         super().__init__(
             robot, name, joint_names, units, robot.nq, stiffness=kp, damping=damping, weight=weight, axes=None
         )
@@ -59,6 +62,29 @@ class PostureTask(Task, fixed=("index",)):
         J.flags.writeable = False
         self._J, self._zero_drift = J, np.zeros(len(joint_names))
         self.reference(robot.q_home)
+
+    def reference(
+        self,
+        position: ArrayLike | None = None,
+        velocity: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+    ) -> None:
+        """Sets the whole reference of the task.
+
+        Args:
+            position: (nq,) configuration; unchanged if None.
+            velocity: (rows,) reference velocity [rad/s or m/s]; zero if None.
+            acceleration: (rows,) feed-forward acceleration [rad/s^2 or m/s^2]; zero if None.
+
+        Raises:
+            ArgumentError: a shape does not fit, or an entry is not finite.
+
+        Warns:
+            RuntimeWarning: positions far beyond the limits, which seem to be in degrees or millimeters; once.
+        """
+        super().reference(position, velocity, acceleration)
+        if position is not None:
+            self._joint_units.warn(f"{self.name}.reference: position", self._position)
 
     def position(self, s: State) -> Array:
         """(nq,) configuration."""

@@ -174,6 +174,8 @@ class FramePositionTask(SingleFrameTask):
 
     rows_of, units_of, size, frequency_factor = XYZ, ("m/s^2",) * 3, 3, 4.0
 
+    has_height = True
+
     def position(self, s: State) -> Array:
         """(3,) origin of the frame [m]."""
         return s.placement(self.frame).translation
@@ -344,6 +346,7 @@ class FrameTask(SingleFrameTask):
     """
 
     rows_of, units_of, size = XYZ + ROTATION_AXES, POSE_UNITS, 12
+    has_height = True
 
     def pose_reference(
         self,

@@ -12,6 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +22,13 @@ from ...dynamics import State
 from ...errors import ArgumentError, UnknownNameError
 from ...robot.arguments import FLOAT, check_array, check_number
 from ...robot.robot import Robot
+from ...robot.units import warn_of_height
 from ...urdf.tree import Array, frozen
 from ..element import Element, Layout, RowCounts, scales
 from ..tick import Rows, Tick
 
+#: Heights above this are compared with the leg length [m].
+MIN_CHECKED_HEIGHT = 1.0
 #: Order of a block: a flag (whether there is a reference position), six vectors of one entry per row, then the
 #: reference position.
 LAYOUT = ("has_reference", "weight", "stiffness", "damping", "mask", "velocity", "acceleration", "position")
@@ -176,7 +180,13 @@ def check_row_values(argument: str, value: Gain, n: int) -> Array:
 
 @renamed_attributes(given="has_reference")
 class TaskReferences(TaskGains):
-    """Base of `Task` with the references and their validation."""
+    """Base of `Task` with the references and their validation.
+
+    Attributes:
+        has_height: whether entry 2 of the position is a height in world axes [m].
+    """
+
+    has_height: ClassVar[bool] = False
 
     def reference(
         self,
@@ -193,10 +203,16 @@ class TaskReferences(TaskGains):
 
         Raises:
             ArgumentError: a shape does not fit, or an entry is not finite.
+
+        Warns:
+            RuntimeWarning: a height of more than 100 leg lengths, which seems to be in millimeters.
         """
         if position is not None:
             self._set_vector("position", self._position, position)
             self.block[0] = 1.0
+            if self.has_height and abs(self._position[2]) > MIN_CHECKED_HEIGHT:
+                size = scales(self.robot).length
+                warn_of_height(f"{self.name}.reference: position", float(self._position[2]), size)
         if velocity is None:
             self._velocity.fill(0.0)
         else:

@@ -1,0 +1,83 @@
+"""Warnings about values of a robot that seem to be in another unit: degrees, millimeters."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .robot import Robot
+
+#: Excess over a position limit from which on an angle is in degrees [rad]: half a turn.
+MAX_ANGLE_EXCESS = math.pi
+#: Excess over a position limit from which on a sliding joint is in millimeters, in ranges of the joint and [m].
+MAX_SLIDING_EXCESS, MIN_SLIDING_EXCESS = 10.0, 1.0
+#: Values beyond this are in no usual unit [degrees, mm].
+MAX_VALUE = 1e4
+#: Multiple of the height of the base in the home configuration, or of the leg length, beyond which heights are in
+#: millimeters.
+MAX_HEIGHT_RATIO = 100.0
+
+
+class JointUnits:
+    """Check of configurations for joint positions in degrees or millimeters, for those that callers give.
+
+    Only joints with limits are checked.  Values a little beyond a limit are accepted, as measured ones are.
+
+    Args:
+        robot: the robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot, self._has_warned = robot, False
+        joints = [robot.tree.joints_by_name[name] for name in robot.actuated]
+        self._index = np.array([robot.configuration_index(joint.name) for joint in joints], dtype=np.intp)
+        lower, upper = robot.lower[self._index], robot.upper[self._index]
+        excess = np.array([MAX_ANGLE_EXCESS] * len(joints))
+        sliding = np.array([joint.type == "prismatic" for joint in joints], dtype=bool)
+        excess[sliding] = np.maximum(MAX_SLIDING_EXCESS * (upper - lower)[sliding], MIN_SLIDING_EXCESS)
+        limited = np.isfinite(lower) & np.isfinite(upper)
+        self._low, self._high = np.where(limited, lower - excess, -np.inf), np.where(limited, upper + excess, np.inf)
+        smallest = np.minimum(np.abs(self._low), np.abs(self._high)).min(initial=np.inf)
+        self._harmless = float(smallest**2)  # no joint is beyond, if the sum of squares is below
+
+    def warn(self, argument: str, q: Array, *, stacklevel: int = 3) -> None:
+        """Warns if joint positions of a configuration (nq,) seem to be in another unit; at most once."""
+        if self._has_warned or np.vdot(q, q) < self._harmless:
+            return
+        values = q[self._index]
+        beyond = np.flatnonzero(((values < self._low) | (values > self._high)) & (np.abs(values) <= MAX_VALUE))
+        if not beyond.size:
+            return
+        self._has_warned, robot = True, self._robot
+        k = int(beyond[0])
+        name, i = robot.actuated[k], self._index[k]
+        is_sliding = robot.tree.joints_by_name[name].type == "prismatic"
+        unit, seems = ("m", "millimeters; pass meters") if is_sliding else ("rad", "degrees; pass np.radians(...)")
+        more = f", and {beyond.size - 1} more joints are beyond theirs" if beyond.size > 1 else ""
+        warnings.warn(
+            f"{argument}: {values[k]:g} {unit} of {name} is far beyond its limits {robot.lower[i]:.3g} to "
+            f"{robot.upper[i]:.3g} {unit}{more}: the values seem to be in {seems}",
+            RuntimeWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def warn_of_height(argument: str, height: float, size: float, *, stacklevel: int = 3) -> None:
+    """Warns if a height [m] seems to be in millimeters.
+
+    Args:
+        argument: name of the argument, for the message.
+        height: the height [m].
+        size: leg length or another size of the robot [m]; 0 if it is not known.
+        stacklevel: as of `warnings.warn`.
+    """
+    if MAX_VALUE >= abs(height) > MAX_HEIGHT_RATIO * size > 0.0:
+        warnings.warn(
+            f"{argument}: the height {height:g} m is {abs(height) / size:.0f} times the size of the robot, "
+            f"{size:.3g} m: it seems to be in millimeters; pass meters",
+            RuntimeWarning,
+            stacklevel=stacklevel,
+        )
