@@ -60,6 +60,26 @@ def test_columns_of_a_recording_are_the_recorded_values(run: Path, go2: qd.Robot
     assert texts["stage"][0] == "damp" and any("solved" in text for text in texts["status"]) and texts["fault"][-1]
 
 
+def test_requested_velocity_and_mode_of_walking_are_in_tables_and_messages(tmp_path: Path) -> None:
+    robot = qd.load("go2")
+    sim, dyn, walker = qd.Simulation(robot, dt=2e-3), qd.Dynamics(robot), qd.LocomotionController(robot, dt=2e-3)
+
+    def walk(plant: Any) -> Any:
+        velocity = (0.3, -0.1, 0.2) if plant.time > 0.1 else (0.0, 0.0, 0.0)
+        return walker.compute(dyn.update(plant.q, plant.v), velocity)
+
+    log = Log.load(sim.run(walk, 0.4).save(tmp_path / "walk.npz"))
+    header, *_, last = log.to_csv(tmp_path / "walk.csv").read_text(encoding="utf-8").splitlines()
+    row = dict(zip(header.split(","), last.split(","), strict=True))
+    names = ("requested velocity x [m/s]", "requested velocity y [m/s]", "requested turn rate [rad/s]")
+    assert [float(row[name]) for name in names] == [0.3, -0.1, 0.2] and row["mode"] == "moving"
+    assert log.to_pandas()["mode"].iloc[0] == "starting"
+    messages = dict((topic, message) for topic, _, _, message in list(log._tick_messages(None))[-1][1])
+    assert messages["/cmd_vel"]["twist"]["angular"]["z"] == 0.2 and messages["/status"]["mode"] == "moving"
+    log.to_mcap(tmp_path / "walk.mcap")
+    assert "mode" not in simulate("go2").text_columns()
+
+
 @pytest.mark.parametrize(("name", "root"), [("go2", None), ("solo8", "planar"), ("go2", "fixed")])
 def test_velocity_of_the_root_is_in_the_columns(name: str, root: str | None) -> None:
     log = simulate(name, root)

@@ -141,7 +141,7 @@ def test_mcap_files_have_the_same_content(run: Path, tmp_path: Path) -> None:
         names = {channel.topic for channel in reader.make_reader(file).get_summary().channels.values()}
     assert names == topics - {"/wanted"} | {"/controller_commands"}
     base = {"/base", "/base_velocity", "/odom", "/tf", "/tf_static", "/robot_description", "/robot_shapes"}
-    assert topics == {"/joint_states", "/joint_commands", "/wanted", "/imu", "/feet", "/tick", *base}
+    assert topics == {"/joint_states", "/joint_commands", "/wanted", "/imu", "/feet", "/cmd_vel", "/tick", *base}
     assert (
         b"<robot" in attached["robot.urdf"]
         and json.loads(attached["about.json"])["controller"]["kind"] == "WalkingController"

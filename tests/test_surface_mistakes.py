@@ -374,7 +374,7 @@ def test_angles_in_degrees_and_lengths_in_millimeters_raise_warnings_that_name_t
     for task in (ComTask(robot), FramePositionTask(robot, "FL")):
         with pytest.warns(RuntimeWarning, match=r"reference: position: the height 280 m is .* millimeters"):
             task.reference([0.0, 0.0, 280.0])
-    with pytest.warns(RuntimeWarning, match=r"^height: the height 150 m .* millimeters"):
+    with pytest.warns(RuntimeWarning, match=r"^height: .* 150 m .* millimeters"), pytest.raises(qd.ArgumentError):
         qd.LocomotionController(robot).plan_jump(height=150.0)
     hand = qd.load("panda", mimic=False)
     with pytest.warns(RuntimeWarning, match=r"^q: 20 m of panda_finger_joint1 .* millimeters"):

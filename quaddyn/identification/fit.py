@@ -66,7 +66,7 @@ def identify(
         offsets: whether each actuated joint has a constant torque offset, which is identified with the parameters.
         prior: (n,) parameters for what the data do not determine, each in its unit.  None: those of the robot's file,
             see `fit_accumulated`.
-        prior_weight: weight of the prior, dimensionless, see `fit_accumulated`.
+        prior_weight: weight of the prior, dimensionless; None: chosen by the data, see `fit_accumulated`.
         progress: called with the number of samples read so far; None for no reports.
 
     Raises:

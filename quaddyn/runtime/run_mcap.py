@@ -9,6 +9,7 @@ topic                 type                        content
 /imu                  sensor_msgs/msg/Imu         angular velocity and specific force, IMU axes
 /feet                 quaddyn/msg/FootForces      if the robot has foot sensors
 /temperatures         quaddyn/msg/Temperatures    if the motors measure them
+/cmd_vel              geometry_msgs/TwistStamped  requested velocity
 /tick                 quaddyn/msg/Tick            stage, fault, status, requested velocity, latency
 ====================  ==========================  =========================================================
 
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..simulation.mcap_file import JOINTS, Message, make_base_messages, make_imu_message
+from ..simulation.mcap_file import JOINTS, Message, make_base_messages, make_imu_message, make_velocity_message
 from .motor_command import COMMAND_FIELDS
 from .recording import STAGES
 
@@ -69,6 +70,8 @@ def make_tick_messages(
         out.append(("/temperatures", HEAT, "", {"name": joints, "temperature": values("temperature")}))
     if metadata["robot"]["root"] == "free" and np.isfinite(record["q"]).all():
         out += make_base_messages(record["q"], record["v"] if np.isfinite(record["v"]).all() else None, root_link)
+    if np.isfinite(record["velocity_wanted"]).all():
+        out.append(make_velocity_message(record["velocity_wanted"].tolist()))
     tick = {
         "number": int(record["last"]),
         "stage": STAGES[record["stage"]].value,

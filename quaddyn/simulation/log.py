@@ -27,8 +27,18 @@ from ..robot.robot import Robot
 from ..robot.saving import from_record, to_record
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
 from ..urdf.tree import Array, frozen
-from .mcap_file import COMMANDED_EFFORT, JOINTS, WORLD, WRENCH, Message, RobotMessages, make_base_messages, make_vector
-from .recorded_run import RecordedRun, base_columns, joint_columns
+from .mcap_file import (
+    COMMANDED_EFFORT,
+    JOINTS,
+    WORLD,
+    WRENCH,
+    Message,
+    RobotMessages,
+    make_base_messages,
+    make_vector,
+    make_velocity_message,
+)
+from .recorded_run import REQUESTED_VELOCITY, RecordedRun, base_columns, joint_columns
 from .records import ActivePush, Checkpoint, ContactPoint
 
 #: Format of the files that `save` writes, and the formats that `load` reads.
@@ -153,6 +163,10 @@ class Log(RecordedRun):
         joint_units: (nu,) unit of each joint, "rad" or "m".
         joint_slices: (nu, 3) for each joint its entry in v, its first entry in q, and its number of entries in q.
         robot_record: the robot, or its record as JSON in a log from a file; None in logs of old files, see `robot`.
+        requested_velocity: (n, 3) velocity that a `LocomotionController` was given: forward and leftward [m/s], yaw
+            rate [rad/s]; NaN at ticks of other controllers, (0, 3) if there is none.
+        modes: (n,) mode of a `LocomotionController`, such as "moving"; "" at ticks of other controllers, empty if there
+            is none.
     """
 
     initial_checkpoint: Checkpoint
@@ -170,6 +184,8 @@ class Log(RecordedRun):
     joint_units: tuple[str, ...] = ()
     joint_slices: Array = field(default_factory=lambda: np.zeros((0, 3)))
     robot_record: Robot | str | None = None
+    requested_velocity: Array = field(default_factory=lambda: np.zeros((0, 3)))
+    modes: tuple[str, ...] = ()
 
     @property
     def positions(self) -> Array:
@@ -237,13 +253,16 @@ class Log(RecordedRun):
             columns |= each
         for s, sphere in enumerate(self.spheres):
             columns |= {f"force {sphere} {axis} [N]": self.forces[:, s, i] for i, axis in enumerate("xyz")}
+        if len(self.requested_velocity):
+            columns |= dict(zip(REQUESTED_VELOCITY, self.requested_velocity.T, strict=True))
         return columns | {
             f"residual of level {k} [m/s^2]": residual for k, residual in enumerate(self.level_residuals.T)
         }
 
     def text_columns(self) -> dict[str, Sequence[str]]:
-        """Returns the column "status", if there is any status."""
-        return {"status": self.status} if any(self.status) else {}
+        """Returns the columns "status" and "mode", if there is any status or mode."""
+        texts = {"status": self.status, "mode": self.modes}
+        return {name: values for name, values in texts.items() if any(values)}
 
     def _recorded_robot(self) -> Robot | None:
         return None if self.robot_record is None else self.robot()
@@ -252,7 +271,10 @@ class Log(RecordedRun):
         return {"/joint_states": COMMANDED_EFFORT}
 
     def _tick_messages(self, robot: RobotMessages | None) -> Iterator[tuple[float, list[Message]]]:
-        """Yields time and messages: those of the robot, /contact/NAME with forces in world axes, and /status."""
+        """Yields time and messages.
+
+        They are those of the robot, /contact/NAME with forces in world axes, /cmd_vel and /status.
+        """
         positions, velocities, names = self.positions.tolist(), self.velocities.tolist(), list(self.joint_names)
         for i, seconds in enumerate(self.time.tolist()):
             joints = {
@@ -270,9 +292,12 @@ class Log(RecordedRun):
             for sphere, force in zip(self.spheres, self.forces[i].tolist(), strict=True):
                 wrench = {"force": make_vector(force), "torque": make_vector([0.0, 0.0, 0.0])}
                 messages.append((f"/contact/{sphere}", WRENCH, WORLD, {"wrench": wrench}))
+            if len(self.requested_velocity) and np.isfinite(self.requested_velocity[i]).all():
+                messages.append(make_velocity_message(self.requested_velocity[i].tolist()))
             if any(self.status):
                 residuals = self.level_residuals[i].tolist() if self.level_residuals.size else []
                 status = {"outcome": self.status[i], "ok": self.status[i] == "solved"}
+                status["mode"] = self.modes[i] if self.modes else ""
                 status["level_residuals"] = [x for x in residuals if math.isfinite(x)]
                 messages.append(("/status", "quaddyn/msg/Status", "", status))
             yield seconds, messages
@@ -400,9 +425,11 @@ class LogBuilder:
 
     __slots__ = (
         "_forces",
+        "_modes",
         "_outcomes",
         "_q",
         "_record_residuals",
+        "_requested",
         "_residuals",
         "_robot",
         "_start",
@@ -431,6 +458,7 @@ class LogBuilder:
         self._q, self._v, self._tau = (np.empty((ticks, n)) for n in (robot.nq, robot.nv, robot.nu))
         self._forces = {name: np.zeros((ticks, 3)) for name in spheres}
         self._outcomes, self._residuals = list[str](), list[list[float]]()
+        self._requested, self._modes = np.full((ticks, 3), np.nan), list[str]()
 
     def record_state(self, i: int, time: float, q: Array, v: Array) -> None:
         """Records the state of the plant before the controller is called.
@@ -457,6 +485,10 @@ class LogBuilder:
             name = contact.sphere if contact.link is None else contact.link
             self._forces.setdefault(name, np.zeros((len(self._time), 3)))[i] += contact.force
         self._outcomes.append(_read_outcome(command))
+        velocity = getattr(command, "requested_velocity", None)
+        if velocity is not None:
+            self._requested[i] = velocity
+        self._modes.append(str(getattr(getattr(command, "mode", None), "value", "")))
         self._residuals.append(_read_level_residuals(command) if self._record_residuals else [])
 
     def build(self) -> Log:
@@ -475,6 +507,8 @@ class LogBuilder:
             level_residuals=_pad_rows(self._residuals),
             **make_joint_fields(self._robot),
             robot_record=self._robot,
+            requested_velocity=frozen(self._requested if np.isfinite(self._requested).any() else self._requested[:0]),
+            modes=tuple(self._modes) if any(self._modes) else (),
         )
 
 

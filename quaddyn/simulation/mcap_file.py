@@ -13,6 +13,7 @@ topic                type                             content
 /base                geometry_msgs/msg/PoseStamped    pose of a free base in the world
 /base_velocity       geometry_msgs/msg/TwistStamped   twist of a free base, in base axes
 /odom                nav_msgs/msg/Odometry            both, as ROS 2 expects them
+/cmd_vel             geometry_msgs/msg/TwistStamped   velocity that a locomotion controller was given
 ===================  ===============================  ==========================================================
 
 Schemas (ros2msg or JSON) and bytes are made from a table of the fields of each message.  The encapsulation of CDR is
@@ -99,7 +100,13 @@ MESSAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
         (_VECTOR, "linear_acceleration"),
         ("float64[9]", "linear_acceleration_covariance"),
     ),
-    "quaddyn/msg/Status": (_HEADER, ("string", "outcome"), ("bool", "ok"), ("float64[]", "level_residuals")),
+    "quaddyn/msg/Status": (
+        _HEADER,
+        ("string", "outcome"),
+        ("bool", "ok"),
+        ("float64[]", "level_residuals"),
+        ("string", "mode"),
+    ),
     "quaddyn/msg/MotorCommand": (
         _HEADER,
         _NAMES,
@@ -472,6 +479,12 @@ BAR_RADIUS = 0.015
 def make_vector(values: Sequence[float]) -> dict[str, float]:
     """Returns the first three values as a vector message with the fields x, y and z."""
     return dict(zip("xyz", values[:3], strict=True))
+
+
+def make_velocity_message(velocity: Sequence[float]) -> Message:
+    """Returns the message of a requested velocity: forward and leftward [m/s], yaw rate [rad/s]."""
+    twist = {"linear": make_vector([*velocity[:2], 0.0]), "angular": make_vector([0.0, 0.0, velocity[2]])}
+    return "/cmd_vel", TWIST, "", {"twist": twist}
 
 
 def make_base_messages(q: Array, v: Array | None, child: str = "base") -> list[Message]:

@@ -42,6 +42,9 @@ BASE_COLUMNS = {
     "fixed": (),
 }
 
+#: Columns of the velocity that a locomotion controller was given: forward, leftward, yaw rate.
+REQUESTED_VELOCITY = ("requested velocity x [m/s]", "requested velocity y [m/s]", "requested turn rate [rad/s]")
+
 
 def joint_columns(
     quantity: str, values: Array, names: Sequence[str], units: Sequence[str], *, prefix: str = ""
