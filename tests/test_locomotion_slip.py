@@ -137,6 +137,17 @@ def test_contact_lost_for_one_reading_is_not_a_touchdown(robot: Robot, gap: int,
     assert detector.slipping_feet == (robot.feet if detected else ())
 
 
+def test_jolted_foot_that_is_braked_tells_nothing_of_friction(robot: Robot) -> None:
+    """A contact that drops out for one reading jolts a foot, and a soft contact brakes it with less than friction."""
+    felt, p = FrictionRecords(robot, DT), Morphology.from_robot(robot)
+    for _ in range(200):
+        felt.update(sliding_state(robot, 0.01), foot_forces(robot, 0.04), robot.feet)
+    for k in range(50):
+        speed = 0.25 * p.speed_scale * math.exp(-k * DT / (0.09 * p.time_scale))
+        felt.update(sliding_state(robot, speed), foot_forces(robot, 0.04), robot.feet)
+    assert felt.estimate.bound == math.inf
+
+
 def test_friction_bound_recovers_with_time_and_with_sustained_forces(robot: Robot) -> None:
     fast, still = sliding_state(robot, 0.5), sliding_state(robot, 0.0)
     for name in ("solo12", "hyq"):  # short and long legs: above 0.4 within 3 s after ice

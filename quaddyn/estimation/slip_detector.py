@@ -180,10 +180,13 @@ def update_slip_probabilities(m: SlipModel, f: SlipMemory, loads: FootLoads) -> 
         update_touchdown_variance(m, f, i, has_force[i] == 0 or normal_force >= m.min_normal_force)
         p = compute_slip_posterior(m, f.probability[i], odds)
         f.probability[i] = p
+        # The first reading of a slip is its reference speed: a foot that is jolted, as where a contact drops out for
+        # one reading, is braked from then on.
+        speed_weight = m.reading_weight if f.is_slipping[i] != 0 else 1.0
         f.is_slipping[i] = 1 if p > (SLIP_END_PROBABILITY if f.is_slipping[i] != 0 else SLIP_ONSET_PROBABILITY) else 0
         speed, tangential = math.sqrt(speed_square), math.sqrt(shear_square)
         braked = speed < BRAKED_SPEED_FRACTION * f.speed[i]
-        f.speed[i] += m.reading_weight * (speed - f.speed[i])
+        f.speed[i] += speed_weight * (speed - f.speed[i])
         f.unbraked_updates[i] = (
             max(f.unbraked_updates[i] + (-1.0 if braked else 1.0), 0.0) if f.is_slipping[i] != 0 else 0.0
         )
