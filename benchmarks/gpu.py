@@ -1,4 +1,4 @@
-"""Measures compiled operations on a GPU and compares them with the CPU.
+"""Measures compiled operations and batches of controllers and plants on a GPU, and compares them with the CPU.
 
     python benchmarks/gpu.py                 # table for go2 and rx90
     python benchmarks/gpu.py --check         # exit code 1 if a result differs, or a bar of the H100 and H200 is missed
@@ -6,8 +6,10 @@
 Needs NVIDIA's driver and no other package; if PyTorch with CUDA is installed, its tensors are used as well.  The times
 are those between two events around ten launches, the shortest of five, and do not contain the transfer of arguments.
 4,096 states of each batch, and all if there are fewer, are compared with the kernel for the CPU: "equal" means bit by
-bit.  Operations that remain after `--seconds` are left out and listed.  `--library` takes another driver library, such
-as the stand-in of the tests, which interprets PTX on the CPU.
+bit.  Operations that remain after `--seconds` are left out and listed.  Then 256 robots of a batch of controllers and
+of one of plants are compared with the batch on the CPU; the driver compiles their kernels in about a minute at the
+first run.  `--library` takes another driver library, such as the stand-in of the tests, which interprets PTX on the
+CPU; it does not run these batches.
 """
 
 from __future__ import annotations
@@ -40,7 +42,11 @@ MEASURED = {
 #: Lowest rates [states/s] of Go2 on an H100 or H200, for float32 and float64 in both layouts.
 MIN_RATES = {"rnea": (8e9, 4e9), "aba": (3e9, 1.3e9), "rnea_derivatives": (2e8, 2e8)}
 BAR_CARDS = ("H100", "H200")
-COMPARED = 4096
+#: Lowest rates of batches of Go2 on an H100 or H200: ticks of whole-body control and steps of the plant [1/s].
+MIN_BATCH_RATES = {"ticks": 5e6, "steps": 5e6}
+#: Largest permitted differences from the CPU: torques of a tick [N m], and configurations after 50 steps [m, rad].
+BATCH_TOLERANCES = {"ticks": 1e-9, "steps": 1e-6}
+COMPARED, COMPARED_LANES = 4096, 256
 LAUNCHES, ROUNDS = 10, 5
 
 
@@ -139,11 +145,69 @@ def check_torch() -> str:
     return f"PyTorch {torch.__version__}: results {'equal' if equal else 'DIFFER'}"
 
 
+def measure_ticks(n: int) -> dict[str, Any]:
+    """Returns the rate of a batch of whole-body controllers, and the difference of torques from the CPU."""
+    robot, few, rng = qd.load("go2"), min(n, COMPARED_LANES), np.random.default_rng(0)
+    q, v = np.tile(robot.q_home, (n, 1)), rng.normal(0.0, 0.1, (n, robot.nv))
+    invalid = few // 2
+    v[invalid, 0] = np.nan
+    begin = time.perf_counter()
+    batch = qd.WholeBodyController(robot).batch(n, device="cuda")
+    seconds, given = time.perf_counter() - begin, (to_device(q), to_device(v))
+    want, got = qd.WholeBodyController(robot).batch(few).compute(q[:few], v[:few]), batch.compute(*given)
+    tau, codes = got.tau.to_numpy()[:few], got.codes.to_numpy()[:few]
+    same = np.array_equal(codes, want.codes) and np.count_nonzero(codes) == 1 and codes[invalid] != 0
+    rate = n / shortest_time(lambda: batch.compute(*given), driver.device(0))
+    return {
+        "what": "ticks", "n": n, "rate": rate, "error": np.abs(tau - want.tau).max(), "same": same, "build": seconds,
+        "batch": batch,
+    }  # fmt: skip
+
+
+def measure_steps(n: int) -> dict[str, Any]:
+    """Returns the rate of a batch of plants, and the difference of configurations from the CPU after 50 steps."""
+    robot, few, rng = qd.load("go2"), min(n, COMPARED_LANES), np.random.default_rng(0)
+    q = np.tile(robot.q_home, (n, 1))
+    q[:, 2] += np.linspace(0.0, 0.02, n)
+    targets = robot.q_home[7:] + rng.normal(0.0, 0.03, (n, robot.nu))
+    simulation, gains = qd.Simulation(robot, spheres={}), {"stiffness": 40.0, "damping": 1.0}
+    begin = time.perf_counter()
+    batch = simulation.batch(n, device="cuda")
+    seconds, expected, given = time.perf_counter() - begin, simulation.batch(few), to_device(targets)
+    batch.reset(q=q)
+    expected.reset(q=q[:few])
+    batch.step(position=given, **gains, steps=50)
+    expected.step(position=targets[:few], **gains, steps=50)
+    error = np.abs(batch.q.to_numpy()[:few] - expected.q).max()
+    same = not batch.results.to_numpy().any() and not batch.has_diverged.to_numpy().any()
+    rate = 2 * n / shortest_time(lambda: batch.step(position=given, **gains, steps=2), driver.device(0))
+    return {"what": "steps", "n": n, "rate": rate, "error": error, "same": same, "build": seconds, "batch": batch}
+
+
+def measure_batches(n: int) -> tuple[Table, list[str]]:
+    """Returns a table of the batches of controllers and plants, and the requirements that they miss."""
+    table = Table("go2", "robots", "1/s", "error", "regs", "local [B]", "lane [kB]", "build [s]")
+    missed = []
+    for row in (measure_ticks(n), measure_steps(n)):
+        what, batch = row["what"], row["batch"]
+        kernel = (batch._tick if what == "ticks" else batch._program).kernel
+        table.add_row(
+            what, str(n), f"{row['rate']:.2e}", f"{row['error']:.1e}", str(kernel.registers), str(kernel.local_bytes),
+            f"{batch.bytes_per_lane_in_progress / 1024:.1f}", f"{row['build']:.1f}",
+        )  # fmt: skip
+        if not (row["same"] and row["error"] <= BATCH_TOLERANCES[what]):
+            missed.append(f"{what}: differ from those of the CPU by {row['error']:.1e}, or in the outcomes of lanes")
+        if any(card in driver.device(0).name for card in BAR_CARDS) and row["rate"] < MIN_BATCH_RATES[what]:
+            missed.append(f"{what}: {row['rate']:.2e}/s, required {MIN_BATCH_RATES[what]:.1e}/s")
+    return table, missed
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--robots", nargs="+", default=["go2", "rx90"], help="names of robots")
     parser.add_argument("--states", type=int, default=1 << 20, help="number of states of the largest batches")
-    parser.add_argument("--seconds", type=float, default=140.0, help="time after which no operation is begun [s]")
+    parser.add_argument("--seconds", type=float, default=80.0, help="time after which no operation is begun [s]")
+    parser.add_argument("--robots-of-batches", type=int, default=1 << 14, help="robots of batches")
     parser.add_argument("--library", help="driver library in the place of NVIDIA's")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a requirement is missed")
     arguments = parser.parse_args()
@@ -175,10 +239,14 @@ def main() -> None:
             if row["rate"] < least:
                 missed.append(f"{label}: {row['rate']:.2e} states/s, required {least:.1e}")
     Console(width=140).print(table)
+    if not arguments.library:
+        batches, missed_by_batches = measure_batches(arguments.robots_of_batches)
+        Console(width=140).print(batches)
+        missed += missed_by_batches
     torch_result = check_torch() if not arguments.library else "not compared"
     print(torch_result)
     missed += [torch_result] * ("DIFFER" in torch_result)
-    print("\n".join(missed) or "all results equal those of the CPU")
+    print("\n".join(missed) or "all results agree with those of the CPU")
     if arguments.check and missed:
         sys.exit(1)
 

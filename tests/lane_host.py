@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,39 @@ def host_text(text: str) -> str:
     return text
 
 
+class HostKernel:
+    """Kernel of a compiled function ``f(lane, ...)`` on the CPU, launched as `quaddyn.cuda.driver.LoadedKernel`."""
+
+    registers = local_bytes = 0
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        signature = signature_of(function)
+        assert signature is not None
+        self.parameters: tuple[tuple[str, Kind], ...] = tuple(signature[0][1:])
+        types = [t for _, kind in self.parameters if not isinstance(kind, RecordKind) for t in argument_types(kind)]
+        self.types = [ctypes.c_double if t == "double" else ctypes.c_int64 for t in types]
+        target = machine.kernel_machine()
+        contract = machine.target_options().contract
+        code = machine.compile_ir(host_text(module_text(function, contract=contract)), target, optimize=True)
+        self.engine = machine.link_object(code, target)
+        index = self.engine.get_global_value_address
+        self.thread, self.block = (ctypes.c_int32.from_address(index(name)) for name in ("tid", "ctaid"))
+        self.call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *self.types)(
+            self.engine.get_function_address(KERNEL_NAME)
+        )
+
+    def launch(self, blocks: int, threads: int, stream: int, arguments: Sequence[int]) -> None:
+        """Calls the kernel for each thread; arguments are 64 bits each, floats among them too."""
+        assert threads == BLOCK_LANES
+        given = [ctypes.c_int64(word).value for word in arguments]
+        for k, kind in enumerate(self.types):
+            if kind is ctypes.c_double:
+                given[4 + k] = np.int64(given[4 + k]).view(np.float64)
+        for self.block.value in range(blocks):
+            for self.thread.value in range(threads):  # the last threads have no lane
+                self.call(*given)
+
+
 class LaneHost:
     """A compiled function ``f(lane, ...)`` on the CPU, with some arguments in the memory of lanes.
 
@@ -42,41 +75,19 @@ class LaneHost:
     """
 
     def __init__(self, function: Callable[..., Any], owned: Mapping[str, Any], n: int, shared: Any = ()) -> None:
-        self.n, self.owned, signature = n, tuple(owned), signature_of(function)
-        assert signature is not None
-        self.parameters: tuple[tuple[str, Kind], ...] = tuple(signature[0][1:])
-        kinds = dict(self.parameters)
+        self.n, self.owned, self.kernel = n, tuple(owned), HostKernel(function)
+        kinds = dict(self.kernel.parameters)
         self.memory = LaneMemory(list(owned.values()), [kinds[name] for name in owned], n, shared)
         for lane in range(n):
             self.memory.store(lane)
-        target = machine.kernel_machine()
-        contract = machine.target_options().contract
-        code = machine.compile_ir(host_text(module_text(function, contract=contract)), target, optimize=True)
-        self.engine = machine.link_object(code, target)
-        index = self.engine.get_global_value_address
-        self.thread, self.block = (ctypes.c_int32.from_address(index(name)) for name in ("tid", "ctaid"))
-        self.lengths = [len(registers(value, kinds[name])) for name, value in owned.items()]
 
     def run(self, **plain: Any) -> None:
         """Calls the function for each lane; `plain` are the arguments in usual memory."""
-        own = iter(self.memory.registers(self.memory.words.__array_interface__["data"][0]))
-        found = {
-            name: [next(own) for _ in range(length)] for name, length in zip(self.owned, self.lengths, strict=True)
-        }
-        records, given, types = list[int](), list[Any](), list[Any]()
-        for name, kind in self.parameters:
+        own = self.memory.registers(self.memory.words.__array_interface__["data"][0])
+        found, records, given = dict(zip(self.owned, own, strict=True)), list[int](), list[int]()
+        for name, kind in self.kernel.parameters:
             words = found[name] if name in found else registers(plain[name], kind)
-            if isinstance(kind, RecordKind):
-                records += [ctypes.c_int64(word).value for word in words]
-                continue
-            for word, type_ in zip(words, argument_types(kind), strict=True):
-                is_float = type_ == "double"
-                given.append(np.int64(word).view(np.float64) if is_float else ctypes.c_int64(word).value)
-                types.append(ctypes.c_double if is_float else ctypes.c_int64)
-        block = np.array(records, dtype=np.int64)
-        kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, ctypes.c_void_p, *types)(
-            self.engine.get_function_address(KERNEL_NAME)
-        )
-        for lane in range(len(self.memory.words) * BLOCK_LANES):  # the last threads have no lane
-            self.block.value, self.thread.value = divmod(lane, BLOCK_LANES)
-            kernel(self.n, 0, self.memory.block_bytes, block.ctypes.data, *given)
+            (records if isinstance(kind, RecordKind) else given).extend(words)
+        block = np.array([ctypes.c_int64(word).value for word in records], dtype=np.int64)
+        arguments = [self.n, 0, self.memory.block_bytes, block.ctypes.data, *given]
+        self.kernel.launch(len(self.memory.words), BLOCK_LANES, 0, arguments)

@@ -369,8 +369,7 @@ def test_wrong_arguments_are_rejected_by_name() -> None:
         (ArgumentError, "finite", lambda: batch.references["forces"].set({"FL": np.full(3, np.inf)})),
         (ArgumentError, "n: ", lambda: WholeBodyController(robot).batch(0)),
         (ArgumentError, "threads: ", lambda: WholeBodyController(robot).batch(1, threads=0)),
-        (ArgumentError, 'device: .*"cpu"', lambda: WholeBodyController(robot).batch(1, device="cuda")),
-        (ArgumentError, 'device: expected "cpu"', lambda: WholeBodyController(robot).batch(1, device="tpu")),
+        (ArgumentError, "device: .*'gpu'", lambda: WholeBodyController(robot).batch(1, device="gpu")),
     ]  # fmt: skip
     before = batch.references["com"].velocity.copy(), batch.friction.copy()
     for error, message, call in wrong:

@@ -39,8 +39,10 @@ from quaddyn.compiler.lane_kernels import lane_kernel, module_text
 from quaddyn.compiler.lane_memory import LaneMemory, collect_arrays
 from quaddyn.compiler.signatures import signature_of
 from quaddyn.errors import ArgumentError, CompileError
+from quaddyn.simulation.batch_cuda import shared_arrays
 from quaddyn.simulation.integrator import step_lane as step_lane_of_plant
 from quaddyn.simulation.lanes import INITIAL_CONTACTS, LaneCommands, LaneData
+from quaddyn.wbc.controller_cuda import shared_arrays as shared_arrays_of_controller
 from quaddyn.wbc.controller_lanes import compute_lane
 
 TARGETS = ("sm_80", "sm_90", "sm_120")
@@ -160,7 +162,7 @@ def test_memory_of_lanes_keeps_views_and_other_lanes(n: int, sizes: list[int], s
 def test_shared_arrays_stay_where_they_are_and_mixed_items_are_rejected() -> None:
     w, kind = make_workspace(), signature_of(step_lane)[0][1][1]
     memory = LaneMemory([w], [kind], 5, shared=[w.square])
-    registers, base = memory.registers(4096), w.square.__array_interface__["data"][0]
+    (registers,), base = memory.registers(4096), w.square.__array_interface__["data"][0]
     assert registers[4:7] == [base, 2, 3] and all(r >> 63 for r in (registers[0], registers[2], registers[7]))
     assert memory.bytes_per_lane == LaneMemory([w], [kind], 5).bytes_per_lane - w.square.nbytes
     mixed = w._replace(flags=w.numbers.view(np.int8))
@@ -208,10 +210,9 @@ def test_ticks_of_lanes_equal_those_of_controllers(name: str) -> None:
     batch, expected = controller.batch(n, threads=1), controller.batch(n, threads=1)
     for each in (batch, expected):
         each.set_parameters(friction=np.linspace(0.3, 0.9, n))
-    workspace, parameters = batch._workspaces[0], signature_of(compute_lane)[0]
+    workspace = batch._workspaces[0]
     e, terms = workspace.controller, workspace.controller.data.terms.values
-    data = dict(dict(parameters)["e"].fields)["data"]
-    shared = collect_arrays(e.data.model, dict(data.fields)["model"])
+    shared = shared_arrays_of_controller(e, workspace.friction)
     host = LaneHost(compute_lane, {"e": e, "friction": workspace.friction}, n, shared)
     print(f"{name}: {host.memory.bytes_per_lane / 1024:.0f} kB a lane, {sum(x.nbytes for x in shared)} bytes shared")
     kernel = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(batch._terms.address)
@@ -223,7 +224,7 @@ def test_ticks_of_lanes_equal_those_of_controllers(name: str) -> None:
         for lane in range(n):  # as a GPU does it: the terms of all lanes before, NaN for an invalid state
             if kernel(q[lane].ctypes.data, v[lane].ctypes.data, terms.ctypes.data):
                 terms[:] = math.nan
-            start, (block, thread) = host.memory._first_word(terms), divmod(lane, 32)
+            start, (block, thread) = host.memory.first_word(terms), divmod(lane, 32)
             host.memory.words[block, start : start + terms.size, thread] = terms.view(np.int64)
         host.run(lanes=batch._lanes, q=q, v=v, requested=contacts.view(np.int8), kernel=0)
         for got, same in (
@@ -260,16 +261,8 @@ def test_steps_of_lanes_equal_those_of_simulations(name: str) -> None:
     shared = [
         x for part in ("states", "parameters", "commands") for x in collect_arrays(getattr(lanes, part), fields[part])
     ]
-    model, drives = plant.model, plant.memory.drives
-    written = [model.terrain.planes, model.terrain.boxes, model.terrain.fields, model.bodies.inertias]
-    tables = collect_arrays(model, dict(kinds["plant"].fields)["model"])
-    tables = [x for x in tables if not any(x is each for each in written)]
-    tables += [
-        drives.actuated, drives.whole_delay_steps, drives.fractional_delay, drives.half_gap, drives.rotor,
-        drives.viscous, drives.coulomb, drives.coupled_inertia, drives.damping, drives.friction, drives.joint_damping,
-        drives.joint_friction, drives.armature,
-    ]  # fmt: skip
-    shared += [x for x in tables if x.size]
+    tables = shared_arrays(plant)
+    shared += tables
     host = LaneHost(step_lane_of_plant, {"plant": plant, "lanes": lanes}, n, shared)
     size, shared_size = host.memory.bytes_per_lane / 1024, sum(x.nbytes for x in tables) / 1024
     print(f"{name}: {size:.1f} kB a lane in progress, {shared_size:.1f} kB shared")

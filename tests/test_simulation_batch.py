@@ -290,8 +290,8 @@ def test_wrong_arguments_are_named() -> None:
     flat, held = np.zeros(12), np.zeros((3, 12))
     for call, words in (
         (lambda: sim.batch(0), "n: expected"),
-        (lambda: sim.batch(2, device="cuda"), "device: simulations run on the CPU only, got 'cuda'"),
-        (lambda: sim.batch(2, device="tpu"), 'device: expected "cpu"'),
+        (lambda: sim.batch(2, device="gpu"), "device: expected 'cpu', 'cuda' or 'cuda:N', got 'gpu'"),
+        (lambda: sim.batch(2, max_contacts=0), "max_contacts"),
         (lambda: sim.batch(2, threads=0), "threads"),
         (lambda: batch.step(tau), r"tau: expected finite numbers, got others in lanes \[1\]"),
         (lambda: batch.step(np.zeros((2, 12))), "tau"),

@@ -6,7 +6,7 @@ neighboring addresses (see `lane_functions`).  Each entry takes a word of 64 bit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ class LaneMemory:
         """Copies the entries of the arrays to the memory of a lane."""
         block, thread = divmod(lane, BLOCK_LANES)
         for x in self._parts:
-            start = self._first_word(x)
+            start = self.first_word(x)
             flat = x.reshape(-1)
             column = flat.astype(np.int64) if x.itemsize == 1 else flat.view(np.int64)
             self.words[block, start : start + x.size, thread] = column
@@ -79,29 +79,27 @@ class LaneMemory:
         """Copies the memory of a lane to the arrays."""
         block, thread = divmod(lane, BLOCK_LANES)
         for x in self._parts:
-            start = self._first_word(x)
+            start = self.first_word(x)
             column = np.ascontiguousarray(self.words[block, start : start + x.size, thread])
             x.reshape(-1)[:] = column.astype(np.int8) if x.itemsize == 1 else column.view(x.dtype)
 
-    def registers(self, base: int) -> list[int]:
-        """Returns the registers of the values as 64-bit ints, see `python_calls.registers`, with addresses of lanes.
+    def registers(self, base: int, locate: Callable[[NDArray[np.generic]], int] | None = None) -> list[list[int]]:
+        """Returns the registers of each value as 64-bit ints, see `python_calls.registers`, with addresses of lanes.
 
         Args:
             base: address of the words where the code runs.
+            locate: returns the address of a shared array where the code runs; None: that of the array itself.
         """
-        return [
-            r for value, kind in zip(self._values, self._kinds, strict=True) for r in self._registers(value, kind, base)
-        ]
+        where = locate or _address
 
-    def _registers(self, value: object, kind: Kind, base: int) -> list[int]:
-        if isinstance(kind, RecordKind):
-            assert isinstance(value, tuple)
-            return [r for x, (_, k) in zip(value, kind.fields, strict=True) for r in self._registers(x, k, base)]
-        if isinstance(value, np.ndarray) and value.size and _address(value) not in self._shared:
-            return [LANE_FLAG | (base + 8 * BLOCK_LANES * self._first_word(value)), *value.shape]
-        return registers(value, kind)
+        def address(x: NDArray[np.generic]) -> int:
+            if x.size and _address(x) not in self._shared:
+                return LANE_FLAG | (base + 8 * BLOCK_LANES * self.first_word(x))
+            return where(x)
 
-    def _first_word(self, x: NDArray[np.generic]) -> int:
+        return [place_registers(value, kind, address) for value, kind in zip(self._values, self._kinds, strict=True)]
+
+    def first_word(self, x: NDArray[np.generic]) -> int:
         """Returns the word of the first entry of an array in the memory of a lane."""
         address = _address(x)
         segment = next(s for s in self._segments if s.start <= address < s.end)
@@ -120,6 +118,22 @@ class _Segment:
     def n_words(self) -> int:
         """Number of words in a lane."""
         return (self.end - self.start) // self.item_size
+
+
+def place_registers(value: object, kind: Kind, address: Callable[[NDArray[np.generic]], int]) -> list[int]:
+    """Returns the registers of a value as 64-bit ints, see `python_calls.registers`, with other addresses of arrays.
+
+    Args:
+        value: number, array or record.
+        kind: its kind.
+        address: returns the address of an array where the code runs.
+    """
+    if isinstance(kind, RecordKind):
+        assert isinstance(value, tuple)
+        return [r for x, (_, k) in zip(value, kind.fields, strict=True) for r in place_registers(x, k, address)]
+    if isinstance(kind, ArrayKind) and isinstance(value, np.ndarray):
+        return [address(value), *value.shape]
+    return registers(value, kind)
 
 
 def collect_arrays(value: object, kind: Kind) -> list[NDArray[np.generic]]:

@@ -21,7 +21,8 @@ from .driver import Device, device, parse_device
 #: Types of devices.
 CPU: Final = 1
 CUDA: Final = 2
-_FLOAT: Final = 2
+#: Codes of types of entries in DLPack by the kinds of NumPy.
+_CODES: Final = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _NAME: Final = b"dltensor"
 
 
@@ -97,7 +98,7 @@ def read_capsule(name: str, capsule: Any) -> TensorView:
         strides = tuple(tensor.strides[k] * size for k in range(tensor.ndim))
     else:
         strides = contiguous_strides(shape, size)
-    kind = {0: "i", 1: "u", _FLOAT: "f", 5: "c", 6: "b"}.get(tensor.code, "V")
+    kind = next((key for key, code in _CODES.items() if code == tensor.code), "V")
     address = (tensor.data or 0) + tensor.byte_offset
     return TensorView(address, shape, strides, f"<{kind}{size}", tensor.device_id)
 
@@ -118,7 +119,7 @@ def write_capsule(address: int, shape: tuple[int, ...], dtype: np.dtype[Any], de
         CUDA,
         device,
         n,
-        _FLOAT,
+        _CODES[dtype.kind],
         8 * dtype.itemsize,
         1,
         ctypes.cast(extents, pointer),
@@ -152,13 +153,13 @@ class CudaArray:
 
     Args:
         shape: shape.
-        dtype: float64 or float32.
+        dtype: float64, float32, int64, int8 or bool.
         gpu: the GPU.
         stream: stream on which the array is written.
 
     Attributes:
         shape: shape.
-        dtype: float64 or float32.
+        dtype: dtype of the entries.
         stream: stream on which the array is written; 0 is the default stream.
         address: address of the first entry.
 
@@ -180,10 +181,20 @@ class CudaArray:
     def to_numpy(self) -> NDArray[Any]:
         """Waits for the array to be written and returns a copy in host memory."""
         out = np.empty(self.shape, self.dtype)
+        self.read(out)
+        return out
+
+    def read(self, out: NDArray[Any]) -> None:
+        """Waits for the array to be written and copies it to an array in host memory of the same size, in C order."""
         self._gpu.synchronize(self.stream)
         if out.size:
-            self._gpu.call("cuMemcpyDtoH_v2", out.ctypes.data, self.address, out.nbytes)
-        return out
+            self._gpu.call("cuMemcpyDtoH_v2", out.ctypes.data, self.address, self.nbytes)
+
+    def write(self, source: NDArray[Any], start: int = 0) -> None:
+        """Copies an array in host memory, in C order and of the same dtype, to the entries from `start` on."""
+        if source.size:
+            address = self.address + start * self.dtype.itemsize
+            self._gpu.call("cuMemcpyHtoD_v2", address, source.ctypes.data, source.nbytes)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -209,27 +220,30 @@ class CudaArray:
         return f"CudaArray({self.shape}, {self.dtype}, {self.device})"
 
 
+#: Types of entries of the arrays of `to_device`.
+_DTYPES = tuple(np.dtype(x) for x in (np.float64, np.float32, np.int64, np.int8, np.bool_))
+
+
 def to_device(array: NDArray[Any], device_name: str = "cuda") -> CudaArray:
     """Copies an array to a GPU.
 
     Args:
-        array: array of float64 or float32.
+        array: array of float64, float32, int64, int8 or bool.
         device_name: "cuda" or "cuda:N".
 
     Raises:
-        ArgumentTypeError: not an array of float64 or float32.
+        ArgumentTypeError: not an array of these dtypes.
         CudaError: there is no GPU that can be used, or its memory is exhausted.
     """
-    if not isinstance(array, np.ndarray) or array.dtype not in (np.float64, np.float32):
+    if not isinstance(array, np.ndarray) or array.dtype not in _DTYPES:
         got = f"an array of {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise ArgumentTypeError(f"array: expected a numpy array of float64 or float32, got {got}")
+        raise ArgumentTypeError(f"array: expected a numpy array of {', '.join(map(str, _DTYPES))}, got {got}")
     index = parse_device(device_name)
     if index is None:
         raise ArgumentError(f"device_name: expected 'cuda' or 'cuda:N', got {device_name!r}")
-    gpu, source = device(index), np.ascontiguousarray(array)
-    out = CudaArray(array.shape, source.dtype, gpu)
-    if source.size:
-        gpu.call("cuMemcpyHtoD_v2", out.address, source.ctypes.data, source.nbytes)
+    source = np.ascontiguousarray(array)
+    out = CudaArray(array.shape, source.dtype, device(index))
+    out.write(source)
     return out
 
 
@@ -267,6 +281,27 @@ def current_stream(array: object, gpu: Device) -> int:
     if library == "cupy":
         return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     return array.stream if isinstance(array, CudaArray) else 0
+
+
+def stream_handle(stream: object) -> int:
+    """Returns the handle of a CUDA stream.
+
+    Args:
+        stream: a handle, or a stream of PyTorch, CuPy or cuda.core.
+
+    Raises:
+        ArgumentTypeError: not a stream.
+    """
+    for attribute in ("cuda_stream", "ptr"):
+        stream = getattr(stream, attribute, stream)
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        stream = protocol()[1]
+    if isinstance(stream, (bool, np.bool_)) or not hasattr(stream, "__index__"):
+        raise ArgumentTypeError(
+            f"stream: expected a CUDA stream of PyTorch, CuPy or cuda.core, or its handle, got {type(stream).__name__}"
+        )
+    return int(stream)
 
 
 def view_array(name: str, array: Any, dtype: np.dtype[Any], gpu: Device, stream: int) -> ArrayView:

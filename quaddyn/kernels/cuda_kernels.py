@@ -16,6 +16,7 @@ from ..cuda.arrays import (
     convert_result,
     current_stream,
     make_result,
+    stream_handle,
     to_device,
     view_array,
 )
@@ -242,27 +243,6 @@ class CudaOperation:
         if name == "out" and n > 1 and entries and step < least and (entries > 1 or self.layout == "rows"):
             raise ArgumentError(f"out: its entries share memory (they are {step} bytes apart); pass a separate array")
         return state, entry
-
-
-def stream_handle(stream: object) -> int:
-    """Returns the handle of a CUDA stream.
-
-    Args:
-        stream: a handle, or a stream of PyTorch, CuPy or cuda.core.
-
-    Raises:
-        ArgumentTypeError: not a stream.
-    """
-    for attribute in ("cuda_stream", "ptr"):
-        stream = getattr(stream, attribute, stream)
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is not None:
-        stream = protocol()[1]
-    if isinstance(stream, (bool, np.bool_)) or not hasattr(stream, "__index__"):
-        raise ArgumentTypeError(
-            f"stream: expected a CUDA stream of PyTorch, CuPy or cuda.core, or its handle, got {type(stream).__name__}"
-        )
-    return int(stream)
 
 
 def build_cuda_operation(

@@ -8,6 +8,9 @@ has NaN in all its results.
 In the layout "columns" the entries of neighboring states are neighbors in memory, so that threads read and write them
 directly.  In the layout "rows" a warp copies its 32 rows of each input to shared memory first, and writes results in
 tiles of 32 rows through shared memory, so that neighboring threads access neighboring addresses as well.
+
+In the layout `LANES` inputs are as in "columns", and results lie in the memory of lanes, see
+`quaddyn.compiler.lane_memory`: the distance of states of an output is that of two blocks of 32 states.
 """
 
 from __future__ import annotations
@@ -22,8 +25,10 @@ from .program import Program
 
 #: Memory layouts of batches: (N, n) and (n, N).
 LAYOUTS: Final = ("rows", "columns")
+#: Layout of results in the memory of lanes.
+LANES: Final = "lanes"
 #: Threads of a block.  A warp that shares its memory with no other needs no barrier of the block.
-THREADS_PER_BLOCK: Final = {"rows": 32, "columns": 128}
+THREADS_PER_BLOCK: Final = {"rows": 32, "columns": 128, LANES: 32}
 WARP: Final = 32
 #: Maximum memory for the rows of inputs of a warp [bytes]; with a tile of results they must fit into 48 kB.
 MAX_STAGED_BYTES: Final = 40_000
@@ -148,7 +153,7 @@ class ThreadBodyWriter(ProgramBodyWriter):
     Args:
         program: the program.
         element: "double" or "float".
-        layout: "rows" or "columns".
+        layout: "rows", "columns" or `LANES`.
     """
 
     w: ThreadWriter
@@ -213,7 +218,11 @@ class ThreadBodyWriter(ProgramBodyWriter):
             "  %never = icmp eq i64 %n, 0",
         ]
         for p in pointers:
-            w.line(f"{p} = getelementptr i8, {_GLOBAL} {w.multiply_add('%state', f'{p}.state', f'{p}.base')}, i64 0")
+            state, base = "%state", f"{p}.base"
+            if self.layout == LANES and p in self.output_pointers:
+                state, lane = w.new(f"lshr i64 %state, {WARP.bit_length() - 1}"), w.new(f"and i64 %state, {WARP - 1}")
+                base = w.new(f"getelementptr i64, {_GLOBAL} {base}, i64 {lane}")
+            w.line(f"{p} = getelementptr i8, {_GLOBAL} {w.multiply_add(state, f'{p}.state', base)}, i64 0")
         shared = []
         for k, (p, (_, size)) in enumerate(zip(self.input_pointers, program.inputs, strict=True)):
             if p in self.staged:
@@ -291,7 +300,7 @@ def ptx_module(program: Program, element: str, layout: str) -> str:
     Args:
         program: the program.
         element: "double" or "float".
-        layout: "rows" or "columns".
+        layout: "rows", "columns" or `LANES`.
     """
     w = ThreadWriter(element, frozenset(), tile=False)
     t = w.type

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler import machine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_sequence
 from ..robot.robot import Robot
@@ -19,13 +20,14 @@ from . import kernel_cache
 from .c_source import CSource, c_source
 from .graph import Graph, Vector
 from .joint_coordinates import JointCoordinateMap, moving_entries
-from .kernel_cache import load_or_compile
+from .kernel_cache import load_or_compile, load_or_generate
 from .kernels import Kernel
 from .kinematics import frame_placement
 from .llvm_streaming_module import streaming_module
 from .mechanism import Mechanism
 from .operations import kernel_mechanism, unit_norm_groups
 from .program import Program, make_program
+from .ptx_module import LANES, ptx_module
 from .tick_trace import TermTracer, moving_velocity_indices
 
 Shape = tuple[int, ...]
@@ -201,6 +203,18 @@ class TickTerms:
             ArgumentError: an argument has a wrong shape, is not finite, or is not a configuration.
         """
         return self.compute(q, v, out)  # type: ignore[no-any-return]
+
+    def ptx(self) -> bytes:
+        """Returns the module of `ptx_module` in the layout `LANES`, generated or loaded from the cache."""
+        _, ptx = load_or_generate(
+            self.robot,
+            "double",
+            ("cuda", LANES, "tick_terms", self.frames, self.momentum),
+            machine.GPU,
+            lambda: _trace_terms(self.robot, self.layout),
+            lambda program: machine.generate_ptx(ptx_module(program, "double", LANES)),
+        )
+        return ptx
 
     def __reduce__(self) -> tuple[object, ...]:
         return TickTerms, (self.robot, self.frames, self.momentum)

@@ -38,6 +38,7 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
     Args:
         workers: simulations made with the same arguments, one for each thread; their states are overwritten.
         n: number of lanes.
+        exclusive_call: lock of the batch; None: a new one.
 
     Attributes:
         robot: robot of each lane.
@@ -48,7 +49,7 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
         links: names of the rows of `body_forces`.
     """
 
-    def __init__(self, workers: Sequence[SteppedPlant], n: int) -> None:
+    def __init__(self, workers: Sequence[SteppedPlant], n: int, *, exclusive_call: ExclusiveCall | None = None) -> None:
         first = workers[0]
         self.robot, self.dt, self.n, self.threads, self.spheres = first.robot, first.dt, n, len(workers), first.spheres
         lane_workers = [LaneWorker(worker) for worker in workers]
@@ -71,7 +72,7 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
             self._blocks.append(LaneBlock(states, LaneParameters._make(array[rows] for array in whole.parameters)))
         self._states = whole.states._replace(keys=np.zeros((n, 0), dtype=np.int64), impulses=np.zeros((n, 0, 3)))
         self._no_states = np.zeros((0, 1, robot.nq + robot.nv))
-        self._exclusive_call = ExclusiveCall("batch")
+        self._exclusive_call = exclusive_call or ExclusiveCall("batch")
 
     # -- state -----------------------------------------------------------------------------------------------
     @property
@@ -316,7 +317,7 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
     def _check_targets(
         self, position: Any, velocity: Any, stiffness: Any, damping: Any
     ) -> tuple[Array, Array, Array, Array]:
-        """Returns PD targets and gains as arrays with equally many rows, none without targets."""
+        """Returns PD targets and gains as arrays of one or n rows, none without targets."""
         nu = self.robot.nu
         if position is None:
             given = {"velocity": velocity, "stiffness": stiffness, "damping": damping}
@@ -334,10 +335,7 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
             if (array < 0.0).any():
                 raise ArgumentError(f"{name}: expected gains of 0 or more, got {array.min():g}")
             arrays.append(array)
-        n_rows = max(len(array) for array in arrays)
-        position, velocity, stiffness, damping = (
-            np.ascontiguousarray(np.broadcast_to(array, (n_rows, nu))) for array in arrays
-        )
+        position, velocity, stiffness, damping = arrays
         return position, velocity, stiffness, damping
 
     def _select_rows(self, name: str, value: Any, size: int, rows: NDArray[np.bool_]) -> Array:

@@ -414,6 +414,15 @@ def run_steps(plant: PlantData, torques: Matrix, states: Matrix, resume: bool) -
     return StepResult.DONE
 
 
+@compiled()
+def is_finite(x: Vector) -> bool:
+    """Returns whether all entries of a vector are finite."""
+    size = 0.0
+    for k in range(len(x)):
+        size += abs(x[k])
+    return math.isfinite(size)
+
+
 @compiled(inline=False)
 def run_lane(i: int, plant: PlantData, lanes: LaneData, states: Tensor) -> int:
     """Takes all commanded steps of lane i, as `run_lanes`, or continues where the last call for it returned early.
@@ -437,7 +446,9 @@ def run_lane(i: int, plant: PlantData, lanes: LaneData, states: Tensor) -> int:
     while cursor.period < n_periods and present.has_diverged[i] == 0:
         if progress.phase == StepPhase.NOT_STARTED:
             compute_lane_command(i, cursor.period, commands, layout, memory.drives, memory.q, memory.v)
-        result: int = take_step(lane_plant, layout.command)
+        result: int = StepResult.DIVERGED
+        if is_finite(layout.command):
+            result = take_step(lane_plant, layout.command)
         if result == StepResult.DIVERGED:
             present.has_diverged[i] = 1
             clear_last_step(memory, contacts)
@@ -482,7 +493,8 @@ def step_lane(i: int, plant: PlantData, lanes: LaneData, states: Tensor, results
 def run_lanes(plant: PlantData, lanes: LaneData, states: Tensor, resume: bool) -> int:
     """Takes all commanded steps of m lanes, one lane after the other, in the memory of one plant.
 
-    A lane that has diverged is not stepped. One that diverges keeps its last valid state.
+    A lane that has diverged is not stepped. One that diverges, or whose command is not finite, keeps its last valid
+    state.
 
     Args:
         plant: data and memory of the plant; its memory, limits of the motors, friction of the terrain, and inertia of

@@ -96,7 +96,7 @@ class LaneParameters(NamedTuple):
 
 
 class LaneCommands(NamedTuple):
-    """Commands of m lanes for T periods; k and l are m, or 1 if all lanes have the same command.
+    """Commands of m lanes for T periods; k and l are m, or 1 if all lanes have the same command, for each array.
 
     Without PD targets `positions`, `velocities`, `stiffness` and `damping` have no rows.
 
@@ -302,17 +302,22 @@ def compute_lane_command(
     out[:] = commands.torques[i if len(commands.torques) > 1 else 0, period]
     if len(commands.positions) > 0:
         row = i if len(commands.positions) > 1 else 0
+        velocity_row, stiffness_row, damping_row = (
+            i if len(commands.velocities) > 1 else 0,
+            i if len(commands.stiffness) > 1 else 0,
+            i if len(commands.damping) > 1 else 0,
+        )
         for j in range(len(out)):
             at = layout.positions[j]
             position = q[at] if layout.is_continuous[j] == 0 else math.atan2(q[at + 1], q[at])
             error = commands.positions[row, j] - (position + drives.offset[j])
             if layout.is_continuous[j] != 0:
                 error -= 2.0 * math.pi * math.floor((error + math.pi) / (2.0 * math.pi))
-            out[j] += commands.stiffness[row, j] * error
-            out[j] += commands.damping[row, j] * (commands.velocities[row, j] - v[drives.actuated[j]])
+            out[j] += commands.stiffness[stiffness_row, j] * error
+            out[j] += commands.damping[damping_row, j] * (commands.velocities[velocity_row, j] - v[drives.actuated[j]])
         for p in range(len(drives.backlash_motors)):
             j = drives.backlash_motors[p]
-            out[j] -= commands.damping[row, j] * (drives.speed[j] - v[drives.actuated[j]])
+            out[j] -= commands.damping[damping_row, j] * (drives.speed[j] - v[drives.actuated[j]])
 
 
 @compiled()

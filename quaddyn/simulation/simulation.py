@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import pinocchio as pin
@@ -20,6 +20,7 @@ from ..contact import Contact
 from ..contact.solvers import ContactProblem, FrictionalSolver, RigidSolver
 from ..contact.solvers.frictional_core import solve_contact_problem
 from ..contact.solvers.problem import NOMINAL_FRICTION
+from ..cuda.driver import parse_device
 from ..deprecation import renamed_parameters
 from ..dynamics.kinematic_tree import PointForces, last_moving_row, make_point_forces
 from ..errors import ArgumentError
@@ -34,6 +35,7 @@ from .batch import SimulationBatch
 from .contact_data import SphereContacts, make_joint_stops
 from .contact_step import TOLERANCE
 from .held_bodies import HeldBody
+from .lanes import INITIAL_CONTACTS
 from .plant import Plant, set_attribute
 from .plant_data import (
     ContactStatus,
@@ -49,6 +51,9 @@ from .spheres import ContactSphere
 from .step_model import make_contact_law, make_step_model
 from .terms import make_step_terms
 from .terrain import Surface, Terrain
+
+if TYPE_CHECKING:
+    from .batch_cuda import CudaSimulationBatch
 
 
 def rk4_step(
@@ -356,7 +361,15 @@ class Simulation(Plant):
         return time.perf_counter() - start
 
     # -- batches ---------------------------------------------------------------------------------------------
-    def batch(self, n: int, *, device: str = "cpu", threads: int | None = None) -> SimulationBatch:
+    @overload
+    def batch(self, n: int, *, device: Literal["cpu"] = "cpu", threads: int | None = None) -> SimulationBatch: ...
+    @overload
+    def batch(
+        self, n: int, *, device: str, max_contacts: int = INITIAL_CONTACTS
+    ) -> SimulationBatch | CudaSimulationBatch: ...
+    def batch(
+        self, n: int, *, device: str = "cpu", threads: int | None = None, max_contacts: int = INITIAL_CONTACTS
+    ) -> SimulationBatch | CudaSimulationBatch:
         """Returns n robots like this one whose states are arrays, to step them together, see `SimulationBatch`.
 
         The lanes have the arguments of this simulation and its present `friction`, and start at rest in ``q_home``.
@@ -364,17 +377,17 @@ class Simulation(Plant):
 
         Args:
             n: number of robots.
-            device: "cpu".
-            threads: number of threads; None: the number of cores available to this process.
+            device: "cpu", or "cuda" or "cuda:N" for a `CudaSimulationBatch`, which has not run on a GPU yet.
+            threads: number of threads on the CPU; None: the number of cores available to this process.
+            max_contacts: contacts for which a lane has memory on a GPU; on the CPU it grows.
 
         Raises:
-            ArgumentError: `n` or `threads` is not a positive integer, another device, or this simulation has held
-                bodies.
+            CudaError: there is no driver or GPU that can be used, or its memory is exhausted.
+            ArgumentError: `n`, `threads` or `max_contacts` is not a positive integer, another device, or this
+                simulation has held bodies.
         """
         n = check_integer("n", n)
-        if device != "cpu":
-            reason = "simulations run on the CPU only" if device == "cuda" else 'expected "cpu"'
-            raise ArgumentError(f'device: {reason}, got {device!r}; pass device="cpu"')
+        index, max_contacts = parse_device(device), check_integer("max_contacts", max_contacts)
         if self.held_bodies:
             raise ArgumentError("batch: not supported by a simulation with held_bodies=; make one without them")
         workers = [
@@ -382,8 +395,12 @@ class Simulation(Plant):
                 self.robot, dt=self.dt, friction=self.friction, floor=-np.inf, terrain=self.terrain,
                 actuators=self.actuators, **self._batch_arguments,
             )
-            for _ in range(min(max_threads(threads), n))
+            for _ in range(min(max_threads(threads), n) if index is None else 1)
         ]  # fmt: skip
+        if index is not None:
+            from .batch_cuda import CudaSimulationBatch
+
+            return CudaSimulationBatch(workers[0], n, index, max_contacts)
         return SimulationBatch(workers, n)
 
     # -- time ------------------------------------------------------------------------------------------------

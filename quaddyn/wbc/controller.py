@@ -18,13 +18,14 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn, overload
 
 import numpy as np
 
 from ..compiler import silence_messages
 from ..contact import Contact
 from ..contact.solvers.problem import NOMINAL_FRICTION
+from ..cuda.driver import parse_device
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
@@ -43,6 +44,9 @@ from .elements import Elements
 from .tick_data import TickOutcome, WorkingSetMemory
 from .tick_file import save
 from .tick_solver import TickSolver
+
+if TYPE_CHECKING:
+    from .controller_cuda import CudaControllerBatch
 
 #: The first outcome that is an error, as a plain number: Python 3.11 needs 0.3 us to look up a member of a class.
 OVERFLOW = int(TickOutcome.OVERFLOW)
@@ -288,7 +292,13 @@ class WholeBodyController(StrictAttributes):
             self._structure.solver.bind_machine_code()
         return time.perf_counter() - start
 
-    def batch(self, n: int, *, device: str = "cpu", threads: int | None = None) -> ControllerBatch:
+    @overload
+    def batch(self, n: int, *, device: Literal["cpu"] = "cpu", threads: int | None = None) -> ControllerBatch: ...
+    @overload
+    def batch(self, n: int, *, device: str) -> ControllerBatch | CudaControllerBatch: ...
+    def batch(
+        self, n: int, *, device: str = "cpu", threads: int | None = None
+    ) -> ControllerBatch | CudaControllerBatch:
         """Returns n controllers like this one whose states are arrays, to compute them together; see `ControllerBatch`.
 
         The lanes have the present gains, limits, references, contacts and friction of this controller, and start with a
@@ -297,19 +307,22 @@ class WholeBodyController(StrictAttributes):
 
         Args:
             n: number of robots.
-            device: "cpu".
-            threads: number of threads; None: the number of cores available to this process.
+            device: "cpu", or "cuda" or "cuda:N" for a `CudaControllerBatch`, which has not run on a GPU yet.
+            threads: number of threads on the CPU; None: the number of cores available to this process.
 
         Raises:
+            CudaError: there is no driver or GPU that can be used, or its memory is exhausted.
             ArgumentError: `n` or `threads` is not a positive integer; another device; the controller has custom
                 elements; or closed loops of the robot have no closed-form solution.
             ConcurrencyError: another call is in progress.
         """
         n = check_integer("n", n)
-        if device != "cpu":
-            reason = "controllers run on the CPU only" if device == "cuda" else 'expected "cpu"'
-            raise ArgumentError(f'device: {reason}, got {device!r}; pass device="cpu"')
+        index = parse_device(device)
         with self._exclusive_call.acquire("batch"):
+            if index is not None:
+                from .controller_cuda import CudaControllerBatch
+
+                return CudaControllerBatch(self._structure, n, index, dt=self._dt, ramp_time=self.ramp_time)
             return ControllerBatch(
                 self._structure, n, min(max_threads(threads), n), dt=self._dt, ramp_time=self.ramp_time
             )

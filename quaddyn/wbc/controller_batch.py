@@ -108,6 +108,7 @@ class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "c
         threads: number of threads.
         dt: control period [s].
         ramp_time: time over which contacts are made and broken [s].
+        exclusive_call: lock of the batch; None: a new one.
 
     Attributes:
         robot: robot of each lane.
@@ -122,7 +123,16 @@ class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "c
         ArgumentError: the controller has custom elements, or no kernel is generated for the robot.
     """
 
-    def __init__(self, structure: ControllerStructure, n: int, threads: int, *, dt: float, ramp_time: float) -> None:
+    def __init__(
+        self,
+        structure: ControllerStructure,
+        n: int,
+        threads: int,
+        *,
+        dt: float,
+        ramp_time: float,
+        exclusive_call: ExclusiveCall | None = None,
+    ) -> None:
         solver = structure.solver
         names = [element.name for _, element in solver.tables.custom_elements]
         if names:
@@ -149,7 +159,7 @@ class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "c
         self._blocks: LaneBlocks[_Workspace] = LaneBlocks(n, self._workspaces, "controller batch")
         self._lanes_of_block = [ControllerLanes._make(x[rows] for x in self._lanes) for rows in self._blocks.rows]
         self._default_request = self._request_mask(structure.default_contacts)
-        self._exclusive_call = ExclusiveCall("batch")
+        self._exclusive_call = exclusive_call or ExclusiveCall("batch")
         references, gains = dict[str, MotionReferences | ForceReferences](), dict[str, MotionGains]()
         for i, e in enumerate(e for level in structure.levels.elements for e in level):
             if isinstance(e, Task):
