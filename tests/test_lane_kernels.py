@@ -148,7 +148,9 @@ def test_memory_of_lanes_keeps_views_and_other_lanes(n: int, sizes: list[int], s
         np.zeros(sizes[1], np.int64), np.zeros(sizes[2], np.int8), 1.0,
     )  # fmt: skip
     memory, given = LaneMemory([w], [kind], n), []
-    assert memory.bytes_per_lane == 8 * (2 + 1 + sizes[0] + sizes[1] + sizes[2])  # the view is in the same memory
+    assert memory.bytes_per_lane == 8 * (
+        2 + 1 + sizes[0] + sizes[1] + -(-sizes[2] // 8)
+    )  # the view is in the same memory
     for lane in range(n):
         base[:], w.steps[:] = rng.normal(size=len(base)), rng.integers(-9, 9, sizes[1])
         w.flags[:], w.counter.total = rng.integers(-128, 128, sizes[2]), rng.normal()
@@ -224,7 +226,7 @@ def test_ticks_of_lanes_equal_those_of_controllers(name: str) -> None:
         for lane in range(n):  # as a GPU does it: the terms of all lanes before, NaN for an invalid state
             if kernel(q[lane].ctypes.data, v[lane].ctypes.data, terms.ctypes.data):
                 terms[:] = math.nan
-            start, (block, thread) = host.memory.first_word(terms), divmod(lane, 32)
+            start, (block, thread) = host.memory.first_byte(terms) // 256, divmod(lane, 32)
             host.memory.words[block, start : start + terms.size, thread] = terms.view(np.int64)
         host.run(lanes=batch._lanes, q=q, v=v, requested=contacts.view(np.int8), kernel=0)
         for got, same in (

@@ -1,7 +1,7 @@
 """`LaneMemory`: the arrays of a record once for each of n lanes, entries of neighboring lanes next to each other.
 
 Entry k of the lanes 32 b to 32 b + 31 lies in 32 words at ``[b, start + k]``, so that the threads of a warp access
-neighboring addresses (see `lane_functions`).  Each entry takes a word of 64 bits, also a byte.
+neighboring addresses (see `lane_functions`).  Bytes lie likewise, eight entries of 32 lanes in 32 words.
 """
 
 from __future__ import annotations
@@ -70,18 +70,13 @@ class LaneMemory:
         """Copies the entries of the arrays to the memory of a lane."""
         block, thread = divmod(lane, BLOCK_LANES)
         for x in self._parts:
-            start = self.first_word(x)
-            flat = x.reshape(-1)
-            column = flat.astype(np.int64) if x.itemsize == 1 else flat.view(np.int64)
-            self.words[block, start : start + x.size, thread] = column
+            self._entries(block, x)[:, thread] = x.reshape(-1).view(np.int8 if x.itemsize == 1 else np.int64)
 
     def load(self, lane: int) -> None:
         """Copies the memory of a lane to the arrays."""
         block, thread = divmod(lane, BLOCK_LANES)
         for x in self._parts:
-            start = self.first_word(x)
-            column = np.ascontiguousarray(self.words[block, start : start + x.size, thread])
-            x.reshape(-1)[:] = column.astype(np.int8) if x.itemsize == 1 else column.view(x.dtype)
+            x.reshape(-1)[:] = np.ascontiguousarray(self._entries(block, x)[:, thread]).view(x.dtype)
 
     def registers(self, base: int, locate: Callable[[NDArray[np.generic]], int] | None = None) -> list[list[int]]:
         """Returns the registers of each value as 64-bit ints, see `python_calls.registers`, with addresses of lanes.
@@ -94,16 +89,22 @@ class LaneMemory:
 
         def address(x: NDArray[np.generic]) -> int:
             if x.size and _address(x) not in self._shared:
-                return LANE_FLAG | (base + 8 * BLOCK_LANES * self.first_word(x))
+                return LANE_FLAG | (base + self.first_byte(x))
             return where(x)
 
         return [place_registers(value, kind, address) for value, kind in zip(self._values, self._kinds, strict=True)]
 
-    def first_word(self, x: NDArray[np.generic]) -> int:
-        """Returns the word of the first entry of an array in the memory of a lane."""
+    def first_byte(self, x: NDArray[np.generic]) -> int:
+        """Returns the distance of the first entry of an array in the first lane from the begin of its block [bytes]."""
         address = _address(x)
         segment = next(s for s in self._segments if s.start <= address < s.end)
-        return segment.first_word + (address - segment.start) // segment.item_size
+        return BLOCK_LANES * (8 * segment.first_word + address - segment.start)
+
+    def _entries(self, block: int, x: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Returns a view (entries, 32) of an array in the lanes of a block."""
+        words, row = self.words[block].view(np.int8 if x.itemsize == 1 else np.int64), BLOCK_LANES * x.itemsize
+        start = self.first_byte(x) // row
+        return words.reshape(-1, BLOCK_LANES)[start : start + x.size]
 
 
 class _Segment:
@@ -117,7 +118,7 @@ class _Segment:
     @property
     def n_words(self) -> int:
         """Number of words in a lane."""
-        return (self.end - self.start) // self.item_size
+        return -(-(self.end - self.start) // 8)
 
 
 def place_registers(value: object, kind: Kind, address: Callable[[NDArray[np.generic]], int]) -> list[int]:

@@ -178,7 +178,7 @@ class LaneWorkspace:
 
     def address(self, x: NDArray[Any]) -> int:
         """Returns the address of the first entry of an array in the first lane."""
-        return self._words.address + ENTRY_BYTES * self._memory.first_word(x)
+        return self._words.address + self._memory.first_byte(x)
 
 
 class LaneProgram:

@@ -19,7 +19,7 @@ from ..compiler.linalg import (
     norm,
     undo_reflectors,
 )
-from .workspace import FEASIBILITY_TOLERANCE, KKT_SCALE_FLOOR, Hierarchy
+from .workspace import FEASIBILITY_TOLERANCE, KKT_SCALE_FLOOR, Hierarchy, level_objective, reserve_objectives
 
 #: A bound of at least this size counts as infinite.
 INFINITE_BOUND = 1e100
@@ -65,7 +65,7 @@ def load_level(h: Hierarchy, k: int) -> int:
     The rows are the level's equalities and its inequalities whose bounds meet; rows of reference norm 0 are left out.
     The level below the last one minimizes the norm of x.
     """
-    J, target, length = h.work.J[k], h.work.J_target[k], h.work.J_norms[k]
+    J, target, length = level_objective(h, k)
     problem, count, lower, equal, n = h.problem, h.work.J_count, h.work.lower, h.work.is_equality, h.n
     if count[k] >= 0:
         return int(count[k])
@@ -187,7 +187,7 @@ def solve_equality_level(h: Hierarchy, k: int, q: int) -> int:
         h.settings.rank_tolerance,
     )
     Q, R, rhs, length, y = h.work.basis, h.work.R, h.work.R_rhs, h.work.R_norms, h.work.y
-    J, target, norms_of_level = h.work.J[k], h.work.J_target[k], h.work.J_norms[k]
+    J, target, norms_of_level = level_objective(h, k)
     gradient, residual = h.work.gradient, h.work.row_values
     m = load_level(h, k)
     if m == 0:
@@ -237,8 +237,8 @@ def solve_equalities(h: Hierarchy, first: int, last: int) -> None:
     if first == 0:
         reset_basis(h)
         x[:n] = 0.0
+        reserve_objectives(h)
         for k in range(h.levels + 1):
-            h.work.J_count[k] = -1
             ranks[k] = 0.0
             kkt[k] = 0.0
     q = 0

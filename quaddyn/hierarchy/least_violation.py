@@ -16,7 +16,7 @@ from ..compiler.lanes import axpy, clear, dot, gemv, gemv_transposed
 from ..compiler.language import load8, store8
 from ..compiler.linalg import cholesky, norm
 from .equalities import load_level
-from .workspace import FEASIBILITY_TOLERANCE, Hierarchy, LimitRole, PredictionWorkspace
+from .workspace import FEASIBILITY_TOLERANCE, Hierarchy, LimitRole, PredictionWorkspace, level_objective
 
 #: Added to the diagonal of the normal equations, as a fraction of their largest diagonal entry.
 REGULARIZATION = 1e-12
@@ -200,7 +200,8 @@ def search_step_length(h: Hierarchy, m: int, change: Vector) -> float:
 @compiled(inline=False)
 def initialize_newton(h: Hierarchy, x_norm: float) -> None:
     """Computes the row values at x and the normal equations of the equalities; marks no inequality as violated."""
-    g, x, n, J = h.work.prediction, h.solution.x, h.n, h.work.J[0]
+    g, x, n = h.work.prediction, h.solution.x, h.n
+    J, target, _ = level_objective(h, 0)
     m, count = load_level(h, 0), 0
     for j in range(n):
         clear(g.W[j], n)
@@ -215,7 +216,7 @@ def initialize_newton(h: Hierarchy, x_norm: float) -> None:
     add_outer_products(g, n, count)
     gemv(h.work.row_values, x, J, n, m)
     for i in range(m):
-        h.work.row_values[i] -= h.work.J_target[0, i]
+        h.work.row_values[i] -= target[i]
     gemv(h.work.C_at_z, x, h.work.C, n, h.p)
     for i in range(h.p):
         low, high, size = h.work.lower[i], h.work.upper[i], h.problem.C_norms[i] * x_norm
@@ -250,7 +251,7 @@ def apply_step(h: Hierarchy, m: int, t: float) -> None:
 @compiled(inline=False)
 def compute_descent_step(h: Hierarchy) -> bool:
     """Computes the Newton step for the rows marked as violated, and its change of the row values."""
-    n, J, step, m = h.n, h.work.J[0], h.work.z_next, load_level(h, 0)
+    n, J, step, m = h.n, level_objective(h, 0).J, h.work.z_next, load_level(h, 0)
     compute_gradient(h, m, h.work.gradient, J)
     if not compute_newton_step(h, h.work.gradient, step):
         return False
@@ -300,7 +301,7 @@ def has_violation_above(h: Hierarchy, m: int, tolerance: float) -> bool:
         m: number of equality rows of level 0.
         tolerance: maximum violation, relative to the norm of the row times the norm of x.
     """
-    scale, residuals, norms = tolerance * norm(h.solution.x, h.n), h.work.row_values, h.work.J_norms
+    scale, residuals, norms = tolerance * norm(h.solution.x, h.n), h.work.row_values, level_objective(h, 0).norms
     for i in range(h.problem.C_start[1]):
         if (
             h.work.is_equality[i] == 0
@@ -308,7 +309,7 @@ def has_violation_above(h: Hierarchy, m: int, tolerance: float) -> bool:
         ):
             return True
     for i in range(m):
-        if abs(residuals[i]) > norms[0, i] * scale:
+        if abs(residuals[i]) > norms[i] * scale:
             return True
     return False
 

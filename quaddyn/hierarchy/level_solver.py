@@ -32,6 +32,7 @@ from .workspace import (
     LimitRole,
     SolverPath,
     Subproblem,
+    level_objective,
     make_subproblem,
     make_unit_row_subproblem,
     max_level_0_violation,
@@ -346,7 +347,7 @@ def project_objective(h: Hierarchy, k: int, q: int, damping: float) -> int:
 
     The damping adds n rows, ``damping (x + Z z) = 0``.
     """
-    J, all_targets, all_norms = h.work.J[k], h.work.J_target[k], h.work.J_norms[k]
+    J, all_targets, all_norms = level_objective(h, k)
     Q, J_z, x = h.work.basis, h.work.J_z, h.solution.x
     residual, target, objective_norms = h.work.residual, h.work.target, h.work.objective_norms
     n, m = h.n, int(h.work.J_count[k])

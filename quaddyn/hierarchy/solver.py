@@ -168,7 +168,7 @@ class HierarchySolver:
         self._solution = make_solution_buffers(n, p, n_levels)
         self._previous_solution = self._solution._replace(working_sets=np.zeros((n_levels + 1, p), dtype=np.int8))
         self._options, self._settings = (RANK_TOLERANCE, 0.0, 500), SolverSettings()
-        self._work = make_workspace(n, max(m for m, _ in shapes), p, n_levels)
+        self._work = make_workspace(n, max(m for m, _ in shapes), m, p, n_levels)
         self._bound_calls: tuple[Callable[..., Any], ...] | None = None
         self._has_warm_start = self._was_warm_started = False
 

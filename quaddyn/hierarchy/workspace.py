@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import ByteMatrix, ByteVector, IntVector, Matrix, Record, Tensor, Vector, compiled
+from ..compiler import ByteMatrix, ByteVector, IntVector, Matrix, Record, Vector, compiled, matrix
 from ..compiler.kinds import LANE_WIDTH
 from ..compiler.lanes import dot
 from ..compiler.linalg import RowFactor, aligned, odd_stride, row_factor
@@ -198,9 +198,10 @@ class HierarchyWorkspace(NamedTuple):
     saved_basis: Matrix  # (n, n) the same before a warm start was tried
     x_equalities: Vector  # (n,) x of the equalities alone, the starting point of the levels
     # The levels as given.
-    J: Tensor  # (levels + 1, n, m) objective rows of each level, equalities among its inequalities included
-    J_target: Matrix  # (levels + 1, m) their target values
-    J_norms: Matrix  # (levels + 1, m) their reference norms
+    J: Vector  # objective rows of all levels, see `level_objective`
+    J_target: Vector  # their target values
+    J_norms: Vector  # their reference norms
+    J_start: IntVector  # (levels + 2,) first of these values of each level
     J_count: IntVector  # (levels + 1,) number of loaded rows, -1 if they have not been loaded
     C: Matrix  # (n, p) inequality rows
     lower: Vector  # (p,) bounds; a level that violates its own by rounding moves them
@@ -289,6 +290,36 @@ class Subproblem(NamedTuple):
     multipliers: Vector  # (p,) multipliers of active limits, slacks of own active inequalities, else 0
 
 
+class LevelObjective(NamedTuple):
+    """Objective of a level, ``|J x - target|^2``: its equalities, and its inequalities whose bounds meet."""
+
+    J: Matrix  # (n, m) rows
+    target: Vector  # (m,) target values
+    norms: Vector  # (m,) reference norms
+
+
+@compiled()
+def reserve_objectives(h: Hierarchy) -> None:
+    """Reserves memory for the objective of each level, of which none is loaded."""
+    start = h.work.J_start
+    start[0] = 0
+    for k in range(h.levels + 1):
+        rows = h.n
+        if k < h.levels:
+            rows = h.problem.A_start[k + 1] - h.problem.A_start[k] + h.problem.C_start[k + 1] - h.problem.C_start[k]
+        start[k + 1] = start[k] + LANE_WIDTH * ((rows + LANE_WIDTH - 1) // LANE_WIDTH)
+        h.work.J_count[k] = -1
+
+
+@compiled(inline=True)
+def level_objective(h: Hierarchy, k: int) -> LevelObjective:
+    """Returns the objective of level k in the workspace."""
+    start, end, n = h.work.J_start[k], h.work.J_start[k + 1], h.n
+    return LevelObjective(
+        matrix(h.work.J, (n + 1) * start, n + 1, end - start), h.work.J_target[start:end], h.work.J_norms[start:end]
+    )
+
+
 @compiled(inline=True)
 def make_subproblem(h: Hierarchy, k: int, d: int, m: int, damping_rows: int, x_norm: float) -> Subproblem:
     """Returns level k as it is stored in the workspace."""
@@ -339,12 +370,13 @@ def make_unit_row_subproblem(h: Hierarchy, s: Subproblem) -> Subproblem:
     )
 
 
-def make_workspace(n: int, max_level_rows: int, inequalities: int, levels: int) -> HierarchyWorkspace:
+def make_workspace(n: int, max_level_rows: int, equalities: int, inequalities: int, levels: int) -> HierarchyWorkspace:
     """Allocates the workspace for problems up to a size; smaller problems may be solved in it.
 
     Args:
         n: number of unknowns.
         max_level_rows: largest number of equality rows of one level.
+        equalities: number of equality rows of all levels.
         inequalities: number of inequalities of all levels.
         levels: number of levels.
     """
@@ -354,7 +386,8 @@ def make_workspace(n: int, max_level_rows: int, inequalities: int, levels: int) 
         odd_stride(p + LANE_WIDTH),
         odd_stride(n + 2 * LANE_WIDTH),
     )
-    level_stride = odd_stride(max(max_level_rows, n) + inequalities + LANE_WIDTH)
+    # Below the last level are n rows.  The rows of each level are padded to the SIMD width.
+    objective_rows = LANE_WIDTH * (-(-(equalities + p + n) // LANE_WIDTH) + levels + 1)
 
     def vectors(count: int, stride: int) -> list[Vector]:
         """Returns aligned vectors of zeros."""
@@ -398,9 +431,10 @@ def make_workspace(n: int, max_level_rows: int, inequalities: int, levels: int) 
         basis=aligned(n + 1, unknown_stride),
         saved_basis=aligned(n + 1, unknown_stride),
         x_equalities=x_equalities,
-        J=aligned(levels + 1, n + 1, level_stride),
-        J_target=aligned(levels + 1, level_stride),
-        J_norms=aligned(levels + 1, level_stride),
+        J=aligned((n + 1) * objective_rows),
+        J_target=aligned(objective_rows),
+        J_norms=aligned(objective_rows),
+        J_start=integers(levels + 2),
         J_count=integers(levels + 1),
         C=C,
         lower=lower,

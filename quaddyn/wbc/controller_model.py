@@ -20,7 +20,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .collision_data import make_collision_scratch
 from .constraints import CollisionLimits, ContactMotion, FrictionPyramid
-from .contact_settings import RECTANGLE_CONE_ROWS, ContactSettings
+from .contact_settings import ContactSettings
 from .element import CUSTOM, Element, Layout, ReferenceResolver, RowCounts, Scales
 from .elements import ELEMENT_CLASSES, Levels
 from .row_writing import CUSTOM_ROW_HEADER_SIZE
@@ -57,6 +57,7 @@ class ControllerTables:
         custom_elements: elements whose rows are computed in Python, with their indices.
         momentum: whether a task reads terms of the momentum.
         max_equality_rows: largest number of equalities of all levels, including those of the minimum norm.
+        max_level_equalities: largest number of equalities of one level, with those of contacts that are ramped.
         max_limit_rows: largest number of limits of all levels.
         max_cone_rows: largest number of rows of a contact's friction cone.
     """
@@ -69,6 +70,7 @@ class ControllerTables:
     custom_elements: tuple[tuple[int, Element], ...]
     momentum: bool
     max_equality_rows: int
+    max_level_equalities: int
     max_limit_rows: int
     max_cone_rows: int
 
@@ -180,20 +182,23 @@ def build_model(
         len(model.index), n_forces, len(contacts) * cone_rows,
     )  # fmt: skip
     force_tasks = tuple(e for e in references.force_tasks if isinstance(e, ForceTask))
-    layouts = [
-        _checked_layout(e, counts, item)
-        for (_, e), item in zip(leveled_elements, items, strict=True)
-        if has_compiled_rows(e)
-    ]
+    layouts, level_equalities = list[Layout](), np.zeros(len(levels.elements) + 1, dtype=np.int64)
+    for (level, e), item in zip(leveled_elements, items, strict=True):
+        if has_compiled_rows(e):
+            layouts.append(_checked_layout(e, counts, item))
+            level_equalities[level] += layouts[-1].equalities
+    level_equalities[-1] = min_norm_row_count(counts)
+    equalities, limits = max_row_counts(layouts, counts)
     return ControllerTables(
         model, tuple(references.frames), contact_frames, foot_task_indices, force_tasks, custom,
-        any(layout.momentum for layout in layouts), *max_row_counts(layouts, counts), cone_rows,
+        any(layout.momentum for layout in layouts), equalities,
+        int(level_equalities.max()) + n_forces, limits, cone_rows,
     )  # fmt: skip
 
 
 def max_cone_row_count(faces: int, contacts: Iterable[ContactSettings]) -> int:
-    """Returns the largest number of rows of a contact's friction cone, at least that of a rectangle."""
-    return max(RECTANGLE_CONE_ROWS, faces + 1, *(settings.max_cone_rows for settings in contacts))
+    """Returns the largest number of rows of a contact's friction cone, at least 1."""
+    return max([1, *(s.max_cone_rows if s.contact.kind == "surface" else faces + 1 for s in contacts)])
 
 
 def _checked_layout(e: Element, counts: RowCounts, item: Sequence[int]) -> Layout:
@@ -265,6 +270,11 @@ def _find_couplings(robot: Robot) -> np.ndarray:
     return out
 
 
+def min_norm_row_count(counts: RowCounts) -> int:
+    """Returns the number of rows of the minimum norm, the level below the others."""
+    return counts.nu + counts.forces
+
+
 def max_row_counts(layouts: Sequence[Layout], counts: RowCounts) -> tuple[int, int]:
     """Returns the largest numbers of equalities and limits of a tick, without rows that are computed in Python.
 
@@ -272,8 +282,8 @@ def max_row_counts(layouts: Sequence[Layout], counts: RowCounts) -> tuple[int, i
         layouts: layouts of all elements.
         counts: sizes of the controller.
     """
-    ramped_contact_rows, min_norm_rows = counts.forces, counts.nu + counts.forces
-    equalities = ramped_contact_rows + min_norm_rows + sum(layout.equalities for layout in layouts)
+    ramped_contact_rows = counts.forces
+    equalities = ramped_contact_rows + min_norm_row_count(counts) + sum(layout.equalities for layout in layouts)
     return equalities, sum(layout.limits for layout in layouts)
 
 
@@ -342,7 +352,7 @@ def make_rows(tables: ControllerTables, n: int, custom: int) -> RowBuffer:
 
 def make_scratch(tables: ControllerTables, contacts: int, n: int, nv: int, nu: int, custom: int) -> TickScratch:
     """Returns scratch arrays for up to n unknowns."""
-    n_passive, row_length, force_length = nv - nu, padded_length(n + 1), padded_length(6 * contacts + 1)
+    n_passive, row_length, force_length = nv - nu, padded_length(n + 1), padded_length(n - nu + 1)
     m, p, K = tables.max_equality_rows + custom + 1, tables.max_limit_rows + custom + 1, tables.model.levels + 1
     elements = tables.model.elements
     capsules = elements.size[elements.code == CollisionLimits.kind.code]
@@ -382,7 +392,7 @@ def make_scratch(tables: ControllerTables, contacts: int, n: int, nv: int, nu: i
         kkt=np.zeros(K + 1),
         summary=SolutionSummary.allocate(),
         multipliers=np.zeros((K + 1) * p),
-        solver=make_workspace(n, m, p, K),
+        solver=make_workspace(n, tables.max_level_equalities + custom + 1, m, p, K),
     )
 
 
