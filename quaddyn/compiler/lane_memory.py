@@ -102,8 +102,8 @@ class LaneMemory:
 
     def _entries(self, block: int, x: NDArray[np.generic]) -> NDArray[np.generic]:
         """Returns a view (entries, 32) of an array in the lanes of a block."""
-        words, row = self.words[block].view(np.int8 if x.itemsize == 1 else np.int64), BLOCK_LANES * x.itemsize
-        start = self.first_byte(x) // row
+        words: NDArray[np.generic] = self.words[block].view(np.int8 if x.itemsize == 1 else np.int64)
+        start = self.first_byte(x) // (BLOCK_LANES * x.itemsize)
         return words.reshape(-1, BLOCK_LANES)[start : start + x.size]
 
 
