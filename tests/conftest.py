@@ -33,7 +33,8 @@ sys.dont_write_bytecode = False
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-import typer.main  # noqa: E402  # after the environment is set
+import recorded  # noqa: E402  # after the environment is set
+import typer.main  # noqa: E402
 import typer.testing  # noqa: E402
 from hypothesis import settings  # noqa: E402
 from smoke_tests import SMOKE_TESTS  # noqa: E402
@@ -75,6 +76,14 @@ def interpreted_entries() -> Iterator[None]:
 
     with interpret():
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Compares the numbers that a test noted with the recorded ones."""
+    recorded.begin()
+    yield
+    recorded.check(item)
 
 
 # -- optional packages ------------------------------------------------------------------------------------------------

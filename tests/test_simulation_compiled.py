@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
+import recorded
 from reference_models import EVERYTHING
 
 import quaddyn as qd
@@ -79,6 +80,7 @@ def assert_compiled_equals_python(entry: Entry, *arguments: Any) -> Any:
     assert type(result) is type(expected) or isinstance(expected, np.generic | int)
     assert_close(result, expected, entry.__name__)
     assert_close(after, wanted, entry.__name__)
+    recorded.note(entry.__name__, (expected, wanted))
     return result
 
 
