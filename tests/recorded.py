@@ -73,14 +73,14 @@ def check(item: pytest.Item) -> None:
     found = {f"{test} {name}": (total, tolerance) for name, (_, total, tolerance) in _noted.items()}
     if os.environ.get("QUADDYN_PRINTED") == "write":
         known = {key: x for key, x in known.items() if not key.startswith(f"{test} ")}
-        known |= {key: f"{total:.9g}" for key, (total, _) in found.items()}
+        known |= {key: f"{total:.12g}" for key, (total, _) in found.items()}
         FOLDER.mkdir(exist_ok=True)
         path.write_text("".join(f"{key} {known[key]}\n" for key in sorted(known)), encoding="utf-8")
         return
     changed = [
-        f"{key}: {total:.9g}, recorded {known.get(key)}"
+        f"{key}: {total:.12g}, recorded {known.get(key)}"
         for key, (total, tolerance) in found.items()
-        if not abs(float(known.get(key, "nan")) - total) <= tolerance + 2e-9 * abs(total)
+        if not abs(float(known.get(key, "nan")) - total) <= tolerance + 1e-9 * abs(total)
     ]
     changed += [f"{key}: not noted" for key in known if key.startswith(f"{test} ") and key not in found]
     assert not changed, f"{path.name}: numbers changed; after an intended change, see tests/recorded.py:\n" + "\n".join(
