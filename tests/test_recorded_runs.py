@@ -56,7 +56,7 @@ class Run:
     payload: float = 0.0  # [robot masses]
     lift: float = 0.0  # initial height above the ground [m]
     rotation: tuple[float, float, float] = (0.0, 0.0, 0.0)  # initial rotation vector [rad]
-    tolerance: float = 1e-3
+    tolerance: float = 1e-3  # larger where rounding grows more, also with QUADDYN_TARGET=x86-64,contract=off
 
 
 def push(*force: float, seconds: float = 0.1) -> Callable[[LocomotionController, Simulation], object]:
@@ -105,7 +105,7 @@ RUNS = {
     "measured contacts": Run(velocity=CURVE, is_measured=True),
     "scheduled contacts": Run(velocity=CURVE, options={"contact_detection": "scheduled", "friction": "nominal"}),
     "pushed": Run(velocity=CURVE, events={0.3: push(0.0, 0.8, 0.0), 0.9: push(-0.7, -0.7, 0.0)}, seconds=1.5),
-    "pushed at rest": Run(velocity={}, events={0.2: push(0.0, -0.9, 0.0)}, seconds=1.5),
+    "pushed at rest": Run(velocity={}, events={0.2: push(0.0, -0.9, 0.0)}, seconds=0.9),
     "pushed over": Run(events={0.2: push(0.2, 2.5, 0.3)}, seconds=0.64),
     "tilted": Run(velocity={}, events={0.2: push(0.0, 0.0, 0.0, 0.0, 0.6, 0.0, seconds=0.15)}, seconds=1.2),
     "pulled up": Run(velocity={}, events={0.2: push(0.0, 0.1, 1.8, seconds=0.3)}, seconds=1.2),
