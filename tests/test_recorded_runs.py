@@ -93,6 +93,7 @@ CURVE = {0.0: (0.3, 0.1, 0.4), 0.6: (-0.2, -0.1, -0.5)}
 ROUGH = HeightField.from_function(waves, (-1.0, 2.0), (-1.0, 1.0))
 STAIRS = (Plane.floor(), *stairs(3, rise=0.06, tread=0.25, distance=0.3))
 BUMP = (Plane.floor(), Box(np.array([0.36, 0.1, 0.0]), np.array([0.06, 0.4, 0.09])))
+LEDGE = (Plane.floor(-0.05), Box(np.array([0.3, 0.0, -0.05]), np.array([0.5, 2.0, 0.1])))
 RUNS = {
     **{f"{gait} of Go2": Run(velocity=CURVE, options={"gait": gait}, seconds=1.2) for gait in GAITS},
     "trot of HyQ": Run("hyq", velocity=CURVE),
@@ -112,6 +113,10 @@ RUNS = {
     "pulled up with sensors": Run(events={0.2: push(0.1, 0.1, 1.6, seconds=0.3)}, is_measured=True, seconds=1.2),
     "dropped": Run(velocity={}, lift=0.15, seconds=1.0),
     "dropped obliquely": Run(velocity={}, lift=0.2, rotation=(0.1, -0.15, 0.4), is_measured=True, seconds=1.0),
+    "dropped on a ledge": Run(velocity={}, lift=0.15, plant={"terrain": LEDGE}, rotation=(0.0, 0.05, 0.0), seconds=1.2),
+    "dropped on a ledge with sensors": Run(
+        "anymal_c", velocity={}, lift=0.1, plant={"terrain": LEDGE}, is_measured=True, seconds=1.2
+    ),
     "up": Run(plant={"terrain": Plane.slope(0.2)}, rotation=(0.0, -0.2, 0.0), seconds=1.5),
     "across": Run(plant={"terrain": Plane.slope(0.2, heading=1.57)}, rotation=(0.2, 0.0, 0.0), seconds=1.0),
     "onto a slope on a map": Run(
