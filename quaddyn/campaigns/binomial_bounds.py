@@ -58,17 +58,11 @@ def interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[flo
 
 @dataclass(frozen=True, slots=True)
 class InterimTest:
-    """Point of a sequential test at which it may end in favor of the claim.
+    """Point of a sequential test at which it may end in favor of the claim."""
 
-    Attributes:
-        trials: number of trials at this point.
-        failures: largest number of failures among them for the claim.
-        confidence: confidence of the Clopper-Pearson bound at this point.
-    """
-
-    trials: int
-    failures: int
-    confidence: float
+    trials: int  # number of trials at this point
+    failures: int  # largest number of failures among them for the claim
+    confidence: float  # confidence of the Clopper-Pearson bound at this point
 
 
 def interim_tests(probability: float, risk: float, *, failures: tuple[int, ...] = (0, 2)) -> tuple[InterimTest, ...]:

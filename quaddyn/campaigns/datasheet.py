@@ -73,23 +73,14 @@ FRICTION_DROPS = (
 
 @dataclass(frozen=True)
 class BoundSpec:
-    """Definition of one bound of a data sheet.
+    """Definition of one bound of a data sheet."""
 
-    Attributes:
-        name: unique name on the sheet of a robot, such as "push 45" or "speed trot".
-        title: title in tables.
-        unit: unit of `values`.
-        values: value by level, from easy to hard.
-        harder: "larger" or "smaller" values are harder.
-        trial: function that returns the case of a level and a trial number.
-    """
-
-    name: str
-    title: str
-    unit: str
-    values: tuple[float, ...]
-    harder: str
-    trial: Callable[[int, int], Trial]
+    name: str  # unique name on the sheet of a robot, such as "push 45" or "speed trot"
+    title: str  # title in tables
+    unit: str  # unit of `values`
+    values: tuple[float, ...]  # value by level, from easy to hard
+    harder: str  # "larger" or "smaller" values are harder
+    trial: Callable[[int, int], Trial]  # function that returns the case of a level and a trial number
 
 
 #: Function that draws the fields of a trial from the value of its level and random numbers.
@@ -319,41 +310,26 @@ class DataSheet(TrialCampaign):
 
 @dataclass(frozen=True)
 class FailedCase:
-    """Failed trial.
+    """Failed trial."""
 
-    Attributes:
-        number: number in the store, for ``quaddyn replay STORE#number``.
-        value: value of the quantity, in the unit of its bound.
-        reason: reason of the failure.
-        fell: time of the fall [s]; None without one.
-        case: fields that differ from a trial without disturbance.
-    """
-
-    number: int
-    value: float
-    reason: str
-    fell: float | None
-    case: str
+    number: int  # number in the store, for ``quaddyn replay STORE#number``
+    value: float  # value of the quantity, in the unit of its bound
+    reason: str  # reason of the failure
+    fell: float | None  # time of the fall [s]; None without one
+    case: str  # fields that differ from a trial without disturbance
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Measured bound.
+    """Measured bound."""
 
-    Attributes:
-        name, title, unit, harder: see `BoundSpec`.
-        values: value by level, in `unit`.
-        threshold: result of the search.
-        failed: failed trials, in the order of the levels.
-    """
-
-    name: str
-    title: str
-    unit: str
-    harder: str
-    values: tuple[float, ...]
-    threshold: Threshold
-    failed: tuple[FailedCase, ...]
+    name: str  # see `BoundSpec`
+    title: str  # likewise
+    unit: str  # likewise
+    harder: str  # likewise
+    values: tuple[float, ...]  # value by level, in `unit`
+    threshold: Threshold  # result of the search
+    failed: tuple[FailedCase, ...]  # failed trials, in the order of the levels
 
     @property
     def value(self) -> float | None:
@@ -363,55 +339,33 @@ class Bound:
 
 @dataclass(frozen=True)
 class Point:
-    """Results of the runs at one speed: means over successful runs, maxima of peak values; None if none succeeded.
+    """Results of the runs at one speed: means over successful runs, maxima of peak values; None if none succeeded."""
 
-    Attributes:
-        commanded: commanded speed [m/s].
-        successes, trials: numbers of runs.
-        reached: mean speed [m/s].
-        error: velocity error relative to the commanded speed.
-        cost: cost of transport.
-        power, power_peak: mean and peak mechanical power [W].
-        torque: largest ratio of a motor torque to its limit.
-        torque_rms: rms torque [N m].
-    """
-
-    commanded: float
-    successes: int
-    trials: int
-    reached: float | None
-    error: float | None
-    cost: float | None
-    power: float | None
-    power_peak: float | None
-    torque: float | None
-    torque_rms: float | None
+    commanded: float  # commanded speed [m/s]
+    successes: int  # numbers of runs
+    trials: int  # likewise
+    reached: float | None  # mean speed [m/s]
+    error: float | None  # velocity error relative to the commanded speed
+    cost: float | None  # cost of transport
+    power: float | None  # mean and peak mechanical power [W]
+    power_peak: float | None  # likewise
+    torque: float | None  # largest ratio of a motor torque to its limit
+    torque_rms: float | None  # rms torque [N m]
 
 
 @dataclass(frozen=True)
 class RobotFacts:
-    """Properties of a robot from its description.
+    """Properties of a robot from its description."""
 
-    Attributes:
-        source: source as given.
-        name: name in the file.
-        mass: mass [kg].
-        degrees: degrees of freedom.
-        length: length of the stretched legs [m].
-        height: height of the center of mass in the home pose [m].
-        speed: unit of speed ``sqrt(g l)`` for comparing robots of different size [m/s].
-        reach: smallest and largest distance of each foot from its hip, by foot [m].
-        joints: name, lower and upper limit [rad or m], velocity limit [rad/s or m/s], effort limit [N m or N].
-    """
-
-    source: str
-    name: str
-    mass: float
-    degrees: int
-    length: float
-    height: float
-    speed: float
-    reach: dict[str, tuple[float, float]]
+    source: str  # source as given
+    name: str  # name in the file
+    mass: float  # mass [kg]
+    degrees: int  # degrees of freedom
+    length: float  # length of the stretched legs [m]
+    height: float  # height of the center of mass in the home pose [m]
+    speed: float  # unit of speed ``sqrt(g l)`` for comparing robots of different size [m/s]
+    reach: dict[str, tuple[float, float]]  # smallest and largest distance of each foot from its hip, by foot [m]
+    # name, lower and upper limit [rad or m], velocity limit [rad/s or m/s], effort limit [N m or N]
     joints: tuple[tuple[str, float, float, float, float], ...]
 
     @property
@@ -422,54 +376,32 @@ class RobotFacts:
 
 @dataclass(frozen=True)
 class RobotBounds:
-    """Results of one robot on a sheet.
+    """Results of one robot on a sheet."""
 
-    Attributes:
-        facts: properties of the robot.
-        bounds: measured bounds.
-        gaits: results by speed, for each gait.
-    """
-
-    facts: RobotFacts
-    bounds: tuple[Bound, ...]
-    gaits: dict[str, tuple[Point, ...]]
+    facts: RobotFacts  # properties of the robot
+    bounds: tuple[Bound, ...]  # measured bounds
+    gaits: dict[str, tuple[Point, ...]]  # results by speed, for each gait
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """Results of a measurement and its conditions.
+    """Results of a measurement and its conditions."""
 
-    Attributes:
-        campaign: the campaign with its options.
-        robots: results in the order of the campaign's robots.
-        trials: number of simulated trials.
-        seconds: CPU time of the trials [s].
-        store: file of the trials; None: memory.
-        versions: versions of the packages.
-        processors: processors of the workers.
-    """
-
-    campaign: DataSheet
-    robots: tuple[RobotBounds, ...]
-    trials: int
-    seconds: float
-    store: str | None
-    versions: dict[str, str]
-    processors: tuple[str, ...]
+    campaign: DataSheet  # the campaign with its options
+    robots: tuple[RobotBounds, ...]  # results in the order of the campaign's robots
+    trials: int  # number of simulated trials
+    seconds: float  # CPU time of the trials [s]
+    store: str | None  # file of the trials; None: memory
+    versions: dict[str, str]  # versions of the packages
+    processors: tuple[str, ...]  # processors of the workers
 
 
 class MeasurementProgress(NamedTuple):
-    """Progress of a measurement.
+    """Progress of a measurement."""
 
-    Attributes:
-        found: number of bounds found.
-        total: number of all bounds.
-        trials: number of trials so far.
-    """
-
-    found: int
-    total: int
-    trials: int
+    found: int  # number of bounds found
+    total: int  # number of all bounds
+    trials: int  # number of trials so far
 
 
 def measure(

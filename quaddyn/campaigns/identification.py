@@ -20,22 +20,14 @@ from .worker import hash_robot, load_cached_robot
 
 @dataclass(frozen=True, kw_only=True)
 class LogCase:
-    """One log file.
+    """One log file."""
 
-    Attributes:
-        robot: catalogue name, path or URDF text.
-        root: "free", "planar" or "fixed"; None: chosen by the kind of robot.
-        file: CSV or NPZ, as `quaddyn.identification.stream_samples` reads it.
-        content: hash of the file, so that another file of the same name is another case.
-        torque_noise, force_noise: see `Accumulator`.
-    """
-
-    robot: str
-    root: str | None
-    file: str
-    content: str
-    torque_noise: float | None
-    force_noise: float | None
+    robot: str  # catalogue name, path or URDF text
+    root: str | None  # "free", "planar" or "fixed"; None: chosen by the kind of robot
+    file: str  # CSV or NPZ, as `quaddyn.identification.stream_samples` reads it
+    content: str  # hash of the file, so that another file of the same name is another case
+    torque_noise: float | None  # see `Accumulator`
+    force_noise: float | None  # likewise
 
 
 @dataclass(frozen=True, kw_only=True)

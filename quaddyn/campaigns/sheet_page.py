@@ -21,32 +21,21 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 340, 220, 48, 12, 12, 40
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a chart.
+    """One line of a chart."""
 
-    Attributes:
-        label: label of the legend and of the tooltip.
-        color: index of one of the page's colors.
-        points: x and y; those without y leave a gap.
-    """
-
-    label: str
-    color: int
-    points: Sequence[tuple[float, float | None]]
+    label: str  # label of the legend and of the tooltip
+    color: int  # index of one of the page's colors
+    points: Sequence[tuple[float, float | None]]  # x and y; those without y leave a gap
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Linear map from numbers to pixels.
+    """Linear map from numbers to pixels."""
 
-    Attributes:
-        low, high: range of the numbers.
-        start, end: pixels of `low` and `high`.
-    """
-
-    low: float
-    high: float
-    start: float
-    end: float
+    low: float  # range of the numbers
+    high: float  # likewise
+    start: float  # pixels of `low` and `high`
+    end: float  # likewise
 
     def __call__(self, value: float) -> float:
         """Returns the pixel of a number."""
@@ -125,19 +114,13 @@ def polar(series: Sequence[Series], unit: str) -> str:
 
 @dataclass(frozen=True)
 class SuccessCurve:
-    """Fraction of trials that succeeded over a quantity, with confidence intervals.
+    """Fraction of trials that succeeded over a quantity, with confidence intervals."""
 
-    Attributes:
-        label: label of the tooltip.
-        color: index of one of the page's colors.
-        points: value, fraction of successes, and lower and upper end of its confidence interval.
-        claimed: value of the claim; None without one.
-    """
-
-    label: str
-    color: int
+    label: str  # label of the tooltip
+    color: int  # index of one of the page's colors
+    # value, fraction of successes, and lower and upper end of its confidence interval
     points: Sequence[tuple[float, float, float, float]]
-    claimed: float | None
+    claimed: float | None  # value of the claim; None without one
 
 
 def success(curves: Sequence[SuccessCurve], x_label: str) -> str:
@@ -194,16 +177,11 @@ PUSH_TIME = 0.1
 
 @dataclass(frozen=True)
 class UnitFormat:
-    """Format of the values of a bound.
+    """Format of the values of a bound."""
 
-    Attributes:
-        factor: factor from the unit of the bound to `unit`.
-        unit: displayed unit.
-        also: further displayed units, each after its factor from the unit of the bound.
-    """
-
-    factor: float
-    unit: str
+    factor: float  # factor from the unit of the bound to `unit`
+    unit: str  # displayed unit
+    # further displayed units, each after its factor from the unit of the bound
     also: tuple[tuple[float, str], ...] = ()
 
     def __call__(self, value: float) -> float:

@@ -31,15 +31,10 @@ MAX_CLAIM_ATTEMPTS, N_STRICT_ATTEMPTS = 5, 2
 
 @dataclass(frozen=True, slots=True)
 class TrialRequest:
-    """Request of a search for trials.
+    """Request of a search for trials."""
 
-    Attributes:
-        level: index of the level, 0 the easiest.
-        trials: numbers of the trials; a number has the same random numbers at every level.
-    """
-
-    level: int
-    trials: tuple[int, ...]
+    level: int  # index of the level, 0 the easiest
+    trials: tuple[int, ...]  # numbers of the trials; a number has the same random numbers at every level
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,26 +54,18 @@ def run_trials(cases: Sequence[Trial]) -> list[Record]:
 
 @dataclass(eq=False)
 class _Lane:
-    """A lane as the plant and the command that `RunEvaluation` reads, with its state after the last step.
+    """A lane as the plant and the command that `RunEvaluation` reads, with its state after the last step."""
 
-    Attributes:
-        robot: the simulated robot.
-        q, v, tau: state, and motor torques of the last step, see `Simulation`.
-        ok, requested_velocity, clamped_velocity, limit_reason: command of the last tick, see `LocomotionCommand`.
-        record: the record of the trial; None while it runs, and of a trial that must run alone.
-        is_running: whether the trial runs.
-    """
-
-    robot: Robot
-    q: Array
-    v: Array
-    tau: Array
-    ok: bool = True
-    requested_velocity: Array = field(default_factory=lambda: np.zeros(3))
-    clamped_velocity: Array = field(default_factory=lambda: np.zeros(3))
-    limit_reason: str = ""
-    record: Record | None = None
-    is_running: bool = True
+    robot: Robot  # the simulated robot
+    q: Array  # state, and motor torques of the last step, see `Simulation`
+    v: Array  # likewise
+    tau: Array  # likewise
+    ok: bool = True  # command of the last tick, see `LocomotionCommand`
+    requested_velocity: Array = field(default_factory=lambda: np.zeros(3))  # likewise
+    clamped_velocity: Array = field(default_factory=lambda: np.zeros(3))  # likewise
+    limit_reason: str = ""  # likewise
+    record: Record | None = None  # the record of the trial; None while it runs, and of a trial that must run alone
+    is_running: bool = True  # whether the trial runs
 
 
 def _run_lanes(cases: Sequence[Trial]) -> list[Record | None]:

@@ -120,12 +120,9 @@ class GridCampaign(TrialCampaign):
 
     The fields of a trial are those drawn by `draw`, the values of its grid cell, and the options of the campaign that
     have the name of a field of `Trial`, in this order of precedence.
-
-    Attributes:
-        grid: names of the options that span the grid, in order.  One value of an option has its name without a final
-            "s".
     """
 
+    # names of the options that span the grid, in order.  One value of an option has its name without a final "s".
     grid: ClassVar[tuple[str, ...]]
 
     @abstractmethod

@@ -192,22 +192,14 @@ DAMPING_ERROR, ARMATURE_ERROR, RADIUS_ERROR = 0.04, 0.016, 1.2
 
 @dataclass
 class TrialSetup:
-    """Objects of one run; all are new, so that runs are independent.
+    """Objects of one run; all are new, so that runs are independent."""
 
-    Attributes:
-        robot: model of the controller.
-        controller: controller of `robot`.
-        plant: the simulated robot, with payload and model errors, in its initial state.
-        sensors, estimator: None if the controller is given the true state.
-        has_foot_sensors: whether the controller is given the measured foot contacts.
-    """
-
-    robot: Robot
-    controller: LocomotionController
-    plant: Plant
-    sensors: Sensors | None
-    estimator: BaseEstimator | None
-    has_foot_sensors: bool
+    robot: Robot  # model of the controller
+    controller: LocomotionController  # controller of `robot`
+    plant: Plant  # the simulated robot, with payload and model errors, in its initial state
+    sensors: Sensors | None  # None if the controller is given the true state
+    estimator: BaseEstimator | None  # likewise
+    has_foot_sensors: bool  # whether the controller is given the measured foot contacts
 
 
 def make_trial_setup(case: Trial, robot: Robot, rng: np.random.Generator) -> TrialSetup:

@@ -17,19 +17,12 @@ from .campaign import Campaign, Record, campaign_option, count_option, hash_text
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationCase:
-    """Block of random states of one robot.
+    """Block of random states of one robot."""
 
-    Attributes:
-        file: URDF file, relative to the folder of example-robot-data or of the robots of this package.
-        samples: number of random states.
-        derivatives: number of these states in which derivatives are compared, too.
-        seed: seed of the states.
-    """
-
-    file: str
-    samples: int
-    derivatives: int
-    seed: int
+    file: str  # URDF file, relative to the folder of example-robot-data or of the robots of this package
+    samples: int  # number of random states
+    derivatives: int  # number of these states in which derivatives are compared, too
+    seed: int  # seed of the states
 
 
 @dataclass(frozen=True, kw_only=True)

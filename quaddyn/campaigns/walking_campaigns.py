@@ -48,21 +48,13 @@ RUN_TIME, EVALUATED_TIME = 31.0, 19.0
 
 @dataclass(frozen=True)
 class Disturbance:
-    """Kind of disturbance.
+    """Kind of disturbance."""
 
-    Attributes:
-        title: title for tables, with the meaning of `size`.
-        unit: unit of the size.
-        size: default size, which most robots should survive.
-        bar: expected fraction of successful trials at this size.
-        draw: returns the fields of a trial.
-    """
-
-    title: str
-    unit: str
-    size: float
-    bar: float
-    draw: Draw
+    title: str  # title for tables, with the meaning of `size`
+    unit: str  # unit of the size
+    size: float  # default size, which most robots should survive
+    bar: float  # expected fraction of successful trials at this size
+    draw: Draw  # returns the fields of a trial
 
     def draw_fields(self, p: Morphology, size: float | None, rng: np.random.Generator) -> dict[str, Any]:
         """Draws the fields of a trial at a size; None: the default size."""
@@ -439,21 +431,13 @@ class SlopeCampaign(SeededGridCampaign):
 
 @dataclass(frozen=True)
 class ObstacleCourse:
-    """Terrain ahead of the robot; lengths are in leg lengths.
+    """Terrain ahead of the robot; lengths are in leg lengths."""
 
-    Attributes:
-        size: rise of each step, negative down; maximum height of rubble; amplitude of a relief.
-        bar: expected fraction of successful trials.
-        kind: field of `Trial` that selects it: "stairs", "rubble" or "relief".
-        tread: depth of each step.
-        terrain_known: whether the controller has a terrain map.
-    """
-
-    size: float
-    bar: float = 0.9
-    kind: str = "stairs"
-    tread: float = 0.0
-    terrain_known: bool = True
+    size: float  # rise of each step, negative down; maximum height of rubble; amplitude of a relief
+    bar: float = 0.9  # expected fraction of successful trials
+    kind: str = "stairs"  # field of `Trial` that selects it: "stairs", "rubble" or "relief"
+    tread: float = 0.0  # depth of each step
+    terrain_known: bool = True  # whether the controller has a terrain map
 
     @property
     def length(self) -> float:
@@ -546,18 +530,12 @@ class ObstacleCampaign(SeededGridCampaign):
 
 @dataclass(frozen=True)
 class FrictionDrop:
-    """Sudden drop of the friction of the ground.
+    """Sudden drop of the friction of the ground."""
 
-    Attributes:
-        friction: Coulomb friction coefficient after the drop.
-        bar: required success rate, as a fraction of all trials.
-        duration: duration of the drop [s]; 0: until the end.
-        walks: whether a successful run must track the commanded velocity; if False, the robot only has to stay upright.
-    """
-
-    friction: float
-    bar: float
-    duration: float = 0.0
+    friction: float  # Coulomb friction coefficient after the drop
+    bar: float  # required success rate, as a fraction of all trials
+    duration: float = 0.0  # duration of the drop [s]; 0: until the end
+    # whether a successful run must track the commanded velocity; if False, the robot only has to stay upright
     walks: bool = True
 
     def fields(self, p: Morphology, rng: np.random.Generator, dt: float) -> dict[str, Any]:

@@ -55,48 +55,29 @@ def case_rng(seed: int, *case: int) -> np.random.Generator:
 
 
 class Outcome(NamedTuple):
-    """Outcome of a case.
+    """Outcome of a case."""
 
-    Attributes:
-        record: the record as JSON; None if the case raised an exception.
-        error: type and text of the exception; None with a record.
-        trace: traceback; None with a record.
-        seconds: CPU time of the thread [s].
-    """
-
-    record: str | None
-    error: str | None
-    trace: str | None
-    seconds: float
+    record: str | None  # the record as JSON; None if the case raised an exception
+    error: str | None  # type and text of the exception; None with a record
+    trace: str | None  # traceback; None with a record
+    seconds: float  # CPU time of the thread [s]
 
 
 class Worker(NamedTuple):
-    """Process that runs cases.
+    """Process that runs cases."""
 
-    Attributes:
-        name: host and process id.
-        processor: name and features, for which machine code is compiled; equal processors give records that are equal
-            to the bit.
-        package: version of this package in the worker.
-        model: `Campaign.model_hash` in the worker.
-    """
-
-    name: str
+    name: str  # host and process id
+    # name and features, for which machine code is compiled; equal processors give records that are equal to the bit
     processor: str
-    package: str
-    model: str
+    package: str  # version of this package in the worker
+    model: str  # `Campaign.model_hash` in the worker
 
 
 class WorkerReply(NamedTuple):
-    """Reply of a worker.
+    """Reply of a worker."""
 
-    Attributes:
-        outcomes: outcome of each case, in order.
-        worker: description of the worker process.
-    """
-
-    outcomes: list[Outcome]
-    worker: Worker
+    outcomes: list[Outcome]  # outcome of each case, in order
+    worker: Worker  # description of the worker process
 
 
 def run_cases(campaign: Campaign[Any], cases: Sequence[Any]) -> WorkerReply:

@@ -131,19 +131,12 @@ N_RIM_POINTS = 16
 
 
 class Sole(NamedTuple):
-    """The rectangle of a sole, in the frame of its foot.
+    """The rectangle of a sole, in the frame of its foot."""
 
-    Attributes:
-        offset: (3,) its center [m].
-        rotation: (3, 3) its axes: forward, to the left, and up.
-        half_size: (2,) half of its sides [m].
-        outline: (m, 2) corners of the whole sole about the center, in these axes, counter-clockwise [m].
-    """
-
-    offset: Array
-    rotation: Array
-    half_size: Array
-    outline: Array
+    offset: Array  # (3,) its center [m]
+    rotation: Array  # (3, 3) its axes: forward, to the left, and up
+    half_size: Array  # (2,) half of its sides [m]
+    outline: Array  # (m, 2) corners of the whole sole about the center, in these axes, counter-clockwise [m]
 
 
 def simplify_outline(outline: Array, corners: int) -> Array:

@@ -26,24 +26,16 @@ N_SAMPLED_POSTURES = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskMotion:
-    """Error, Jacobian and drift of a task at one state.  With y the task's coordinates, ``error = y_desired - y``.
+    """Error, Jacobian and drift of a task at one state.  With y the task's coordinates, ``error = y_desired - y``."""
 
-    Attributes:
-        error: (k,) e [m, rad].
-        rate: (k,) de/dt [m/s, rad/s].
-        acceleration: (k,) ``d^2 y_desired / dt^2`` [m/s^2, rad/s^2]: from the desired acceleration of the frame, and
-            for angular rows also from its desired angular velocity.
-        J: (k, nv) Jacobian of the task: ``dy/dt = J v`` for a target at rest.
-        drift: (k,) ``dJ/dt v`` [m/s^2, rad/s^2].
-        twist_jacobian: (6, nv) Jacobian of the frame's twist, "local_world_aligned".
-    """
-
-    error: Array
-    rate: Array
+    error: Array  # (k,) e [m, rad]
+    rate: Array  # (k,) de/dt [m/s, rad/s]
+    # (k,) ``d^2 y_desired / dt^2`` [m/s^2, rad/s^2]: from the desired acceleration of the frame, and for angular rows
+    # also from its desired angular velocity
     acceleration: Array
-    J: Array
-    drift: Array
-    twist_jacobian: Array
+    J: Array  # (k, nv) Jacobian of the task: ``dy/dt = J v`` for a target at rest
+    drift: Array  # (k,) ``dJ/dt v`` [m/s^2, rad/s^2]
+    twist_jacobian: Array  # (6, nv) Jacobian of the frame's twist, "local_world_aligned"
 
 
 class CartesianTask:

@@ -32,25 +32,16 @@ class OperationalSpace:
     Source: Khatib 1987, "A unified approach for motion and force control of robot manipulators: the operational space
     formulation"; Sentis and Khatib 2005, "Synthesis of whole-body behaviors through hierarchical control of behavioral
     primitives", for the constraints.
-
-    Attributes:
-        J: (k, nv) Jacobian of the task.
-        inertia: (k, k) Lambda [kg, kg m, kg m^2 by row].
-        root: (k, k) R with ``Lambda = R R^T``.
-        inverse_root: (k, k) R^-1.
-        is_singular: whether an eigenvalue was raised.
-        stance_acceleration: (nv,) a_0, the acceleration that the stance feet impose if no task and no force acts
-            [rad/s^2, m/s^2].
-        constrained_inverse: (nv, nv) M_c^-1.
     """
 
-    J: Array
-    inertia: Array
-    root: Array
-    inverse_root: Array
-    is_singular: bool
+    J: Array  # (k, nv) Jacobian of the task
+    inertia: Array  # (k, k) Lambda [kg, kg m, kg m^2 by row]
+    root: Array  # (k, k) R with ``Lambda = R R^T``
+    inverse_root: Array  # (k, k) R^-1
+    is_singular: bool  # whether an eigenvalue was raised
+    # (nv,) a_0, the acceleration that the stance feet impose if no task and no force acts [rad/s^2, m/s^2]
     stance_acceleration: Array
-    constrained_inverse: Array
+    constrained_inverse: Array  # (nv, nv) M_c^-1
 
     def null_space_force(self, tau: Array) -> Array:
         """Returns ``N^T tau``: the component of a generalized force (nv,) that does not accelerate the task.

@@ -31,38 +31,24 @@ class LegGeometry:
     are complex numbers, e1 real and e2 imaginary, and angles are positive from forward to up.  All vectors are those of
     the zero configuration, in the base frame; points are relative to `origin`.  With an abduction joint, b and c = a x
     b complete its axis a to a frame in which n is in the span of a and b, and e2 = side * c.
-
-    Attributes:
-        n_active: number of joints that move the foot; the joints after them only rotate it.
-        has_abduction: whether the first joint rotates the plane.
-        origin: (3,) a point on the first joint's axis [m].
-        n, e1, e2: (3,) normal and axes of the plane.
-        a, b, c: (3,) axes of the abduction frame (of a planar leg: n, e1, -e2).
-        side: +1 or -1.
-        lateral: constant component of the foot's position along n [m].
-        hip: in-plane position of the first parallel joint [m].
-        links: (m,) in-plane vectors from joint to joint, the last one to the foot [m].
-        signs: (m,) +1 where a joint coordinate rotates its link from forward to up, else -1.
-        q_ref: (n,) joint values at home [rad], to which branch names and redundant joints refer.
-        parallelism_error: approximate displacement of the foot by axes that are not exactly parallel [m].
     """
 
-    n_active: int
-    has_abduction: bool
-    origin: Array
-    n: Array
-    e1: Array
-    e2: Array
-    a: Array
-    b: Array
-    c: Array
-    side: float
-    lateral: float
-    hip: complex
-    links: NDArray[np.complex128]
-    signs: Array
-    q_ref: Array
-    parallelism_error: float
+    n_active: int  # number of joints that move the foot; the joints after them only rotate it
+    has_abduction: bool  # whether the first joint rotates the plane
+    origin: Array  # (3,) a point on the first joint's axis [m]
+    n: Array  # (3,) normal and axes of the plane
+    e1: Array  # likewise
+    e2: Array  # likewise
+    a: Array  # (3,) axes of the abduction frame (of a planar leg: n, e1, -e2)
+    b: Array  # likewise
+    c: Array  # likewise
+    side: float  # +1 or -1
+    lateral: float  # constant component of the foot's position along n [m]
+    hip: complex  # in-plane position of the first parallel joint [m]
+    links: NDArray[np.complex128]  # (m,) in-plane vectors from joint to joint, the last one to the foot [m]
+    signs: Array  # (m,) +1 where a joint coordinate rotates its link from forward to up, else -1
+    q_ref: Array  # (n,) joint values at home [rad], to which branch names and redundant joints refer
+    parallelism_error: float  # approximate displacement of the foot by axes that are not exactly parallel [m]
 
     @property
     def reach(self) -> float:
@@ -172,24 +158,17 @@ class TwoLinks:
     """Two links that rotate, `A` with the thigh and `B` with the shank, and one with a given direction, `G` [m].
 
     The foot is at ``hip + A exp(i t_A) + B exp(i t_B) + G``, with the angles t relative to the zero configuration.
-
-    Attributes:
-        hip: in-plane position of the hip [m].
-        A, B: rotating links as complex numbers [m].
-        G: last link where its angle is given, () or (N,), else 0 [m].
-        groups: for each link of the leg, which of the three it belongs to: 0, 1 or 2.
-        offsets: for each link, its angle relative to that of its group; for the last link with a given angle, the whole
-            angle, () or (N,) [rad].
-        signs: for each joint, as in `LegGeometry`.
     """
 
-    hip: complex
-    A: complex
-    B: complex
-    G: Complex
-    groups: tuple[int, ...]
+    hip: complex  # in-plane position of the hip [m]
+    A: complex  # rotating links as complex numbers [m]
+    B: complex  # likewise
+    G: Complex  # last link where its angle is given, () or (N,), else 0 [m]
+    groups: tuple[int, ...]  # for each link of the leg, which of the three it belongs to: 0, 1 or 2
+    # for each link, its angle relative to that of its group; for the last link with a given angle, the whole angle, ()
+    # or (N,) [rad]
     offsets: tuple[Array, ...]
-    signs: Array
+    signs: Array  # for each joint, as in `LegGeometry`
 
     @property
     def longest(self) -> float:

@@ -47,19 +47,12 @@ MAX_DELAY = 1.0
 
 
 class TorqueSpeedLimits(NamedTuple):
-    """Torque-speed limits of `Actuators` for compiled code.
+    """Torque-speed limits of `Actuators` for compiled code."""
 
-    Attributes:
-        max_torque: (nu,) maximum torque [N m or N].
-        no_load_speed: (nu,) speed at which the driving torque is zero [rad/s or m/s].
-        derating_range: (nu,) difference between no-load speed and corner speed [rad/s or m/s].
-        is_speed_limited: (nu,) whether there is a no-load speed.
-    """
-
-    max_torque: Vector
-    no_load_speed: Vector
-    derating_range: Vector
-    is_speed_limited: ByteVector
+    max_torque: Vector  # (nu,) maximum torque [N m or N]
+    no_load_speed: Vector  # (nu,) speed at which the driving torque is zero [rad/s or m/s]
+    derating_range: Vector  # (nu,) difference between no-load speed and corner speed [rad/s or m/s]
+    is_speed_limited: ByteVector  # (nu,) whether there is a no-load speed
 
 
 @compiled()
@@ -317,65 +310,36 @@ class DelayBuffer(Record):
 
 
 class Drives(NamedTuple):
-    """Motors of a plant, nu of them at nv degrees of freedom.
+    """Motors of a plant, nu of them at nv degrees of freedom."""
 
-    Attributes:
-        actuated: (nu,) degrees of freedom of the motors.
-        whole_delay_steps: (nu,) whole steps of the delay.
-        fractional_delay: (nu,) remaining delay, divided by the step.
-        delivered: (nu,) motor torques of the last step [N m or N].
-        delay: torques commanded in the last steps.
-        arriving: (nu,) scratch: commanded torques after the delay.
-        backlash_motors: (l,) motors whose gears have backlash.
-        half_gap: (nu,) half of the backlash [rad or m].
-        rotor: (nu,) inertia on the motor side [kg m^2 or kg].
-        viscous: (nu,) viscous friction on the motor side.
-        coulomb: (nu,) Coulomb friction on the motor side.
-        offset: (nu,) position of the motor relative to its joint [rad or m].
-        speed: (nu,) velocity of motors with backlash [rad/s or m/s].
-        offset_start: (nu,) `offset` at the start of the substep.
-        speed_start: (nu,) `speed` at the start of the substep.
-        v_previous: (nv,) velocity one step earlier, for plants that do not store it.
-        motor_speed: (nu,) scratch: velocities of the motors.
-        teeth_contact: (nu,) 1 or -1 if teeth push the joint forward or back in this substep, 0 if they are apart.
-        gap_speed: (nu,) speed at which the rest of the gap closes within the substep.
-        free_speed: (nu,) velocity of the motor at the end of the substep if the teeth are apart.
-        torque: (nu,) torque on the joint without friction and the inertia `coupled_inertia` [N m or N].
-        coupled_inertia: (nv,) inertia of rotors that move with their joints.
-        damping: (nv,) viscous friction of the joints, including motors in teeth contact.
-        friction: (nv,) Coulomb friction of the joints, including motors in teeth contact.
-        joint_damping: (nv,) viscous friction of the joints without motors that have backlash.
-        joint_friction: (nv,) Coulomb friction of the joints without motors that have backlash.
-        armature: (nv,) rotor inertia at the joints without motors that have backlash.
-    """
-
-    actuated: IntVector
-    whole_delay_steps: IntVector
-    fractional_delay: Vector
-    delivered: Vector
-    delay: DelayBuffer
-    arriving: Vector
-    backlash_motors: IntVector
-    half_gap: Vector
-    rotor: Vector
-    viscous: Vector
-    coulomb: Vector
-    offset: Vector
-    speed: Vector
-    offset_start: Vector
-    speed_start: Vector
-    v_previous: Vector
-    motor_speed: Vector
+    actuated: IntVector  # (nu,) degrees of freedom of the motors
+    whole_delay_steps: IntVector  # (nu,) whole steps of the delay
+    fractional_delay: Vector  # (nu,) remaining delay, divided by the step
+    delivered: Vector  # (nu,) motor torques of the last step [N m or N]
+    delay: DelayBuffer  # torques commanded in the last steps
+    arriving: Vector  # (nu,) scratch: commanded torques after the delay
+    backlash_motors: IntVector  # (l,) motors whose gears have backlash
+    half_gap: Vector  # (nu,) half of the backlash [rad or m]
+    rotor: Vector  # (nu,) inertia on the motor side [kg m^2 or kg]
+    viscous: Vector  # (nu,) viscous friction on the motor side
+    coulomb: Vector  # (nu,) Coulomb friction on the motor side
+    offset: Vector  # (nu,) position of the motor relative to its joint [rad or m]
+    speed: Vector  # (nu,) velocity of motors with backlash [rad/s or m/s]
+    offset_start: Vector  # (nu,) `offset` at the start of the substep
+    speed_start: Vector  # (nu,) `speed` at the start of the substep
+    v_previous: Vector  # (nv,) velocity one step earlier, for plants that do not store it
+    motor_speed: Vector  # (nu,) scratch: velocities of the motors
+    # (nu,) 1 or -1 if teeth push the joint forward or back in this substep, 0 if they are apart
     teeth_contact: IntVector
-    gap_speed: Vector
-    free_speed: Vector
-    torque: Vector
-    coupled_inertia: Vector
-    damping: Vector
-    friction: Vector
-    joint_damping: Vector
-    joint_friction: Vector
-    armature: Vector
+    gap_speed: Vector  # (nu,) speed at which the rest of the gap closes within the substep
+    free_speed: Vector  # (nu,) velocity of the motor at the end of the substep if the teeth are apart
+    torque: Vector  # (nu,) torque on the joint without friction and the inertia `coupled_inertia` [N m or N]
+    coupled_inertia: Vector  # (nv,) inertia of rotors that move with their joints
+    damping: Vector  # (nv,) viscous friction of the joints, including motors in teeth contact
+    friction: Vector  # (nv,) Coulomb friction of the joints, including motors in teeth contact
+    joint_damping: Vector  # (nv,) viscous friction of the joints without motors that have backlash
+    joint_friction: Vector  # (nv,) Coulomb friction of the joints without motors that have backlash
+    armature: Vector  # (nv,) rotor inertia at the joints without motors that have backlash
 
 
 def make_drives(actuators: Actuators, dt: float) -> Drives:

@@ -21,19 +21,12 @@ from .terrain import CollisionBuffer, TerrainArrays
 
 
 class JointStops(NamedTuple):
-    """Finite position limits of the joints.
+    """Finite position limits of the joints."""
 
-    Attributes:
-        q: (n,) entry of q of each limit.
-        v: (n,) entry of v.
-        sides: (n,) 1 for a lower limit, -1 for an upper one.
-        ends: (n,) limit [rad or m].
-    """
-
-    q: IntVector
-    v: IntVector
-    sides: Vector
-    ends: Vector
+    q: IntVector  # (n,) entry of q of each limit
+    v: IntVector  # (n,) entry of v
+    sides: Vector  # (n,) 1 for a lower limit, -1 for an upper one
+    ends: Vector  # (n,) limit [rad or m]
 
 
 def make_joint_stops(robot: Robot, *, enabled: bool = True) -> JointStops:
@@ -73,97 +66,54 @@ def find_joint_stops(
 
 
 class ContactLaw(NamedTuple):
-    """Parameters of contacts and joint friction.
+    """Parameters of contacts and joint friction."""
 
-    Attributes:
-        dt: time step [s].
-        closing_time: part of the time step during which positions advance with the new velocity [s].
-        contact_distance: gap below which a sphere takes part in the contact problem [m].
-        slop: penetration that is not corrected [m].
-        recovery_fraction: fraction of the remaining penetration that is corrected per step.
-        recovery_speed: maximum speed of the correction [m/s].
-        stiffness: stiffness of the ground [N/m], inf for rigid ground.
-        damping: damping of the ground [N s/m].
-        creep: tangential velocity of a sticking contact per tangential force, on compliant ground [m/s/N].
-        stiction_speed: joint speed below which Coulomb friction becomes viscous [rad/s or m/s].
-        tolerance: residual up to which a contact solution is accepted [m/s]; negative to skip the compiled solver.
-        allowed_work: positive work that a contact may do in a step [J].
-    """
-
-    dt: float
-    closing_time: float
-    contact_distance: float
-    slop: float
-    recovery_fraction: float
-    recovery_speed: float
-    stiffness: float
-    damping: float
-    creep: float
-    stiction_speed: float
-    tolerance: float
-    allowed_work: float
+    dt: float  # time step [s]
+    closing_time: float  # part of the time step during which positions advance with the new velocity [s]
+    contact_distance: float  # gap below which a sphere takes part in the contact problem [m]
+    slop: float  # penetration that is not corrected [m]
+    recovery_fraction: float  # fraction of the remaining penetration that is corrected per step
+    recovery_speed: float  # maximum speed of the correction [m/s]
+    stiffness: float  # stiffness of the ground [N/m], inf for rigid ground
+    damping: float  # damping of the ground [N s/m]
+    creep: float  # tangential velocity of a sticking contact per tangential force, on compliant ground [m/s/N]
+    stiction_speed: float  # joint speed below which Coulomb friction becomes viscous [rad/s or m/s]
+    tolerance: float  # residual up to which a contact solution is accepted [m/s]; negative to skip the compiled solver
+    allowed_work: float  # positive work that a contact may do in a step [J]
 
 
 class StepModel(NamedTuple):
-    """Data of a plant that do not change from step to step.
+    """Data of a plant that do not change from step to step."""
 
-    Attributes:
-        bodies: kinematic tree of the robot.
-        actuated: (nu,) degrees of freedom with a motor.
-        sphere_centers: (s, 3) sphere centers in the frames of their joints [m].
-        radii: (s,) radii of the spheres [m].
-        joints: (s,) joint that carries each sphere.
-        last_rows: (s,) last row of `PlacedJoints.J` on the path from the root to each sphere, -1 for a fixed sphere.
-        last_dofs: (s,) last degree of freedom on this path, -1 likewise; the last of all if joints are coupled.
-        clusters: (c,) index after the last sphere of each cluster; the spheres of a cluster are on one joint.
-        cluster_spheres: (c, 4) bounding sphere of each cluster: center in the frame of its joint and radius [m].
-        terrain: surfaces of the terrain.
-        stops: position limits of the joints.
-        law: contact law of a full step.
-        is_adaptive: whether steps whose energy balance does not hold are repeated.
-        rk4_in_flight: whether steps without contact are integrated by the Runge-Kutta method, in Python.
-        has_free_root: whether the root is free, so that gravity accelerates a robot without contacts as a whole.
-        weight: weight of the robot [N].
-        divergence_speed: speed above which a motion has diverged [rad/s or m/s].
-    """
-
-    bodies: KinematicTree
-    actuated: IntVector
-    sphere_centers: Matrix
-    radii: Vector
-    joints: IntVector
+    bodies: KinematicTree  # kinematic tree of the robot
+    actuated: IntVector  # (nu,) degrees of freedom with a motor
+    sphere_centers: Matrix  # (s, 3) sphere centers in the frames of their joints [m]
+    radii: Vector  # (s,) radii of the spheres [m]
+    joints: IntVector  # (s,) joint that carries each sphere
+    # (s,) last row of `PlacedJoints.J` on the path from the root to each sphere, -1 for a fixed sphere
     last_rows: IntVector
-    last_dofs: IntVector
-    clusters: IntVector
-    cluster_spheres: Matrix
-    terrain: TerrainArrays
-    stops: JointStops
-    law: ContactLaw
-    is_adaptive: bool
-    rk4_in_flight: bool
-    has_free_root: bool
-    weight: float
-    divergence_speed: float
+    last_dofs: IntVector  # (s,) last degree of freedom on this path, -1 likewise; the last of all if joints are coupled
+    clusters: IntVector  # (c,) index after the last sphere of each cluster; the spheres of a cluster are on one joint
+    cluster_spheres: Matrix  # (c, 4) bounding sphere of each cluster: center in the frame of its joint and radius [m]
+    terrain: TerrainArrays  # surfaces of the terrain
+    stops: JointStops  # position limits of the joints
+    law: ContactLaw  # contact law of a full step
+    is_adaptive: bool  # whether steps whose energy balance does not hold are repeated
+    rk4_in_flight: bool  # whether steps without contact are integrated by the Runge-Kutta method, in Python
+    has_free_root: bool  # whether the root is free, so that gravity accelerates a robot without contacts as a whole
+    weight: float  # weight of the robot [N]
+    divergence_speed: float  # speed above which a motion has diverged [rad/s or m/s]
 
 
 class StepState(NamedTuple):
-    """State at the start of a step or substep.
+    """State at the start of a step or substep."""
 
-    Attributes:
-        q: (nq,) configuration of the rigid-body terms.
-        v: (nv,) velocity.
-        v_previous: (nv,) velocity one step length earlier.
-        tau: (nu,) motor torques [N m or N].
-        external: (nv,) generalized forces of pushes.
-        drives: state of the motors, with the friction of the joints.
-    """
-
-    q: Vector
-    v: Vector
-    v_previous: Vector
-    tau: Vector
-    external: Vector
-    drives: Drives
+    q: Vector  # (nq,) configuration of the rigid-body terms
+    v: Vector  # (nv,) velocity
+    v_previous: Vector  # (nv,) velocity one step length earlier
+    tau: Vector  # (nu,) motor torques [N m or N]
+    external: Vector  # (nv,) generalized forces of pushes
+    drives: Drives  # state of the motors, with the friction of the joints
 
 
 class StepReport(Record):
@@ -175,23 +125,14 @@ class StepReport(Record):
 
 
 class StepDynamics(NamedTuple):
-    """Dynamics of a step apart from the velocity at its end.
+    """Dynamics of a step apart from the velocity at its end."""
 
-    Attributes:
-        f: (nv,) joint friction divided by velocity [N m s/rad or N s/m].
-        L: (nv, nv) factor of the inertia, ``M + dt f = L^T L``.
-        free_velocity: (nv,) velocity at the end of the step without contacts.
-        correction: (nv,) velocity that moves positions out of the ground.
-        work: (3,) work of actuators, joints and contacts [J].
-        report: speed, residual and flags.
-    """
-
-    f: Vector
-    L: Matrix
-    free_velocity: Vector
-    correction: Vector
-    work: Vector
-    report: StepReport
+    f: Vector  # (nv,) joint friction divided by velocity [N m s/rad or N s/m]
+    L: Matrix  # (nv, nv) factor of the inertia, ``M + dt f = L^T L``
+    free_velocity: Vector  # (nv,) velocity at the end of the step without contacts
+    correction: Vector  # (nv,) velocity that moves positions out of the ground
+    work: Vector  # (3,) work of actuators, joints and contacts [J]
+    report: StepReport  # speed, residual and flags
 
 
 class StoredContacts(Record):
@@ -201,45 +142,25 @@ class StoredContacts(Record):
 
 
 class SphereContacts(NamedTuple):
-    """Up to n contacts of s spheres, with the contact problem; rows 3i, 3i + 1, 3i + 2 belong to contact i.
+    """Up to n contacts of s spheres, with the contact problem; rows 3i, 3i + 1, 3i + 2 belong to contact i."""
 
-    Attributes:
-        collisions: geometry of the contacts.
-        centers: (s, 3) sphere centers [m].
-        Y: (3n, nv) contact Jacobian times L^-1.
-        G: (9 n^2,) buffer; the Delassus matrix of k contacts in its first 9 k^2 entries [1/kg].
-        T: (3n, 3) tangents and normal of each contact, world axes.
-        g: (3n,) contact velocities at the end of the step without contact impulses [m/s].
-        velocities_before: (3n,) contact velocities at the start of the step [m/s].
-        impulses: (3n,) contact impulses [N s].
-        offset: (n,) permitted normal approach speed, or minus the required separation speed [m/s].
-        depart_speed: (n,) speed at which the position correction leaves a penetration [m/s].
-        world_impulses: (n, 3) contact impulses of the last step, world axes [N s].
-        keys: (n,) identifiers of the contacts with `world_impulses`.
-        stored: number of these contacts.
-        target_velocities: (3n,) scratch: velocities of the problem passed to the solver [m/s].
-        velocities_after: (3n,) scratch: contact velocities at the end of the step [m/s].
-        must_rebound: (n,) scratch: whether each contact is solved as rebounding.
-        solver: scratch of the solver.
-    """
-
-    collisions: CollisionBuffer
-    centers: Matrix
-    Y: Matrix
-    G: Vector
-    T: Matrix
-    g: Vector
-    velocities_before: Vector
-    impulses: Vector
-    offset: Vector
-    depart_speed: Vector
-    world_impulses: Matrix
-    keys: IntVector
-    stored: StoredContacts
-    target_velocities: Vector
-    velocities_after: Vector
-    must_rebound: ByteVector
-    solver: SolverWorkspace
+    collisions: CollisionBuffer  # geometry of the contacts
+    centers: Matrix  # (s, 3) sphere centers [m]
+    Y: Matrix  # (3n, nv) contact Jacobian times L^-1
+    G: Vector  # (9 n^2,) buffer; the Delassus matrix of k contacts in its first 9 k^2 entries [1/kg]
+    T: Matrix  # (3n, 3) tangents and normal of each contact, world axes
+    g: Vector  # (3n,) contact velocities at the end of the step without contact impulses [m/s]
+    velocities_before: Vector  # (3n,) contact velocities at the start of the step [m/s]
+    impulses: Vector  # (3n,) contact impulses [N s]
+    offset: Vector  # (n,) permitted normal approach speed, or minus the required separation speed [m/s]
+    depart_speed: Vector  # (n,) speed at which the position correction leaves a penetration [m/s]
+    world_impulses: Matrix  # (n, 3) contact impulses of the last step, world axes [N s]
+    keys: IntVector  # (n,) identifiers of the contacts with `world_impulses`
+    stored: StoredContacts  # number of these contacts
+    target_velocities: Vector  # (3n,) scratch: velocities of the problem passed to the solver [m/s]
+    velocities_after: Vector  # (3n,) scratch: contact velocities at the end of the step [m/s]
+    must_rebound: ByteVector  # (n,) scratch: whether each contact is solved as rebounding
+    solver: SolverWorkspace  # scratch of the solver
 
 
 def make_collision_buffer(n: int) -> CollisionBuffer:

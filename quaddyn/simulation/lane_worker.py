@@ -68,15 +68,10 @@ class SteppedPlant(Protocol):
 
 @dataclass(slots=True, eq=False)
 class LaneBlock:
-    """Lanes that one call of compiled code steps; they have memory for equally many contacts.
+    """Lanes that one call of compiled code steps; they have memory for equally many contacts."""
 
-    Attributes:
-        states: states of the lanes.
-        parameters: parameters of the lanes.
-    """
-
-    states: LaneStates
-    parameters: LaneParameters
+    states: LaneStates  # states of the lanes
+    parameters: LaneParameters  # parameters of the lanes
 
 
 class LaneWorker:

@@ -31,112 +31,65 @@ INITIAL_CONTACTS = 4
 
 
 class LaneStates(NamedTuple):
-    """States of m lanes after their last steps.
+    """States of m lanes after their last steps."""
 
-    Attributes:
-        q: (m, nq) configurations.
-        v: (m, nv) velocities.
-        v_previous: (m, nv) velocities one step earlier.
-        tau: (m, nu) motor torques of the last step [N m or N].
-        work: (m, 6) work since the last reset, in the order of `StepWork` [J].
-        residual: (m,) largest violation of the contact law in the last step [m/s].
-        status: (m,) status of the last step, see `ContactStatus`.
-        was_in_flight: (m,) whether the last step was in flight.
-        has_diverged: (m,) whether the motion has diverged; such a lane is not stepped until it is reset.
-        n_steps: (m,) steps since the last reset.
-        n_inaccurate: (m,) inaccurate steps among them.
-        forces: (m, g, 3) sum of the contact impulses of the last step, divided by dt, in each group of spheres, world
-            axes [N].
-        offset: (m, nu) position of motors relative to their joints; (m, 0) without backlash [rad or m].
-        speed: (m, nu) velocities of motors with backlash; (m, 0) without backlash [rad/s or m/s].
-        delay_buffer: (m, r, nu) ring buffers of delayed torques; r = 0 without delays [N m or N].
-        buffer_row: (m,) row of `delay_buffer` of the next step.
-        n_contacts: (m,) contacts of the last step.
-        keys: (m, c) identifiers of these contacts.
-        impulses: (m, c, 3) impulses of these contacts, world axes [N s].
-    """
-
-    q: Matrix
-    v: Matrix
-    v_previous: Matrix
-    tau: Matrix
-    work: Matrix
-    residual: Vector
-    status: ByteVector
-    was_in_flight: ByteVector
-    has_diverged: ByteVector
-    n_steps: IntVector
-    n_inaccurate: IntVector
+    q: Matrix  # (m, nq) configurations
+    v: Matrix  # (m, nv) velocities
+    v_previous: Matrix  # (m, nv) velocities one step earlier
+    tau: Matrix  # (m, nu) motor torques of the last step [N m or N]
+    work: Matrix  # (m, 6) work since the last reset, in the order of `StepWork` [J]
+    residual: Vector  # (m,) largest violation of the contact law in the last step [m/s]
+    status: ByteVector  # (m,) status of the last step, see `ContactStatus`
+    was_in_flight: ByteVector  # (m,) whether the last step was in flight
+    has_diverged: ByteVector  # (m,) whether the motion has diverged; such a lane is not stepped until it is reset
+    n_steps: IntVector  # (m,) steps since the last reset
+    n_inaccurate: IntVector  # (m,) inaccurate steps among them
+    # (m, g, 3) sum of the contact impulses of the last step, divided by dt, in each group of spheres, world axes [N]
     forces: Tensor
-    offset: Matrix
-    speed: Matrix
-    delay_buffer: Tensor
-    buffer_row: IntVector
-    n_contacts: IntVector
-    keys: IntMatrix
-    impulses: Tensor
+    offset: Matrix  # (m, nu) position of motors relative to their joints; (m, 0) without backlash [rad or m]
+    speed: Matrix  # (m, nu) velocities of motors with backlash; (m, 0) without backlash [rad/s or m/s]
+    delay_buffer: Tensor  # (m, r, nu) ring buffers of delayed torques; r = 0 without delays [N m or N]
+    buffer_row: IntVector  # (m,) row of `delay_buffer` of the next step
+    n_contacts: IntVector  # (m,) contacts of the last step
+    keys: IntMatrix  # (m, c) identifiers of these contacts
+    impulses: Tensor  # (m, c, 3) impulses of these contacts, world axes [N s]
 
 
 class LaneParameters(NamedTuple):
-    """Parameters in which m lanes differ.
+    """Parameters in which m lanes differ."""
 
-    Attributes:
-        friction: (m,) friction coefficient of surfaces without a coefficient.
-        strength: (m,) maximum motor torque divided by that of the plant.
-        root_inertias: (m, 10) inertia of the first body, see `kinematic_tree.INERTIA`.
-        weights: (m,) weight of the robot [N].
-        allowed_work: (m,) positive work that a contact may do in a step [J].
-    """
-
-    friction: Vector
-    strength: Vector
-    root_inertias: Matrix
-    weights: Vector
-    allowed_work: Vector
+    friction: Vector  # (m,) friction coefficient of surfaces without a coefficient
+    strength: Vector  # (m,) maximum motor torque divided by that of the plant
+    root_inertias: Matrix  # (m, 10) inertia of the first body, see `kinematic_tree.INERTIA`
+    weights: Vector  # (m,) weight of the robot [N]
+    allowed_work: Vector  # (m,) positive work that a contact may do in a step [J]
 
 
 class LaneCommands(NamedTuple):
     """Commands of m lanes for T periods; k and l are m, or 1 if all lanes have the same command, for each array.
 
     Without PD targets `positions`, `velocities`, `stiffness` and `damping` have no rows.
-
-    Attributes:
-        torques: (k, T, nu) torques, in addition to those of PD targets [N m or N].
-        positions: (l, nu) desired joint positions [rad or m].
-        velocities: (l, nu) desired joint velocities [rad/s or m/s].
-        stiffness: (l, nu) gains [N m/rad or N/m].
-        damping: (l, nu) gains [N m s/rad or N s/m].
-        steps_per_period: steps for which each row of `torques` is commanded.
     """
 
-    torques: Tensor
-    positions: Matrix
-    velocities: Matrix
-    stiffness: Matrix
-    damping: Matrix
-    steps_per_period: int
+    torques: Tensor  # (k, T, nu) torques, in addition to those of PD targets [N m or N]
+    positions: Matrix  # (l, nu) desired joint positions [rad or m]
+    velocities: Matrix  # (l, nu) desired joint velocities [rad/s or m/s]
+    stiffness: Matrix  # (l, nu) gains [N m/rad or N/m]
+    damping: Matrix  # (l, nu) gains [N m s/rad or N s/m]
+    steps_per_period: int  # steps for which each row of `torques` is commanded
 
 
 class LaneLayout(NamedTuple):
-    """Indices and nominal values that are the same for all lanes.
+    """Indices and nominal values that are the same for all lanes."""
 
-    Attributes:
-        groups: (s,) entry of `LaneStates.forces` to which each sphere belongs.
-        positions: (nu,) entry of q of each motor's joint.
-        is_continuous: (nu,) whether that joint is continuous, with (cos, sin) in q.
-        max_torque: (nu,) maximum motor torque of the plant [N m or N].
-        planes, boxes, fields: surfaces without a friction coefficient.
-        command: (nu,) scratch: torques commanded in a step.
-    """
-
-    groups: IntVector
-    positions: IntVector
-    is_continuous: ByteVector
-    max_torque: Vector
-    planes: IntVector
-    boxes: IntVector
-    fields: IntVector
-    command: Vector
+    groups: IntVector  # (s,) entry of `LaneStates.forces` to which each sphere belongs
+    positions: IntVector  # (nu,) entry of q of each motor's joint
+    is_continuous: ByteVector  # (nu,) whether that joint is continuous, with (cos, sin) in q
+    max_torque: Vector  # (nu,) maximum motor torque of the plant [N m or N]
+    planes: IntVector  # surfaces without a friction coefficient
+    boxes: IntVector  # likewise
+    fields: IntVector  # likewise
+    command: Vector  # (nu,) scratch: torques commanded in a step
 
 
 class LaneCursor(Record):
@@ -150,21 +103,13 @@ class LaneCursor(Record):
 
 
 class LaneData(NamedTuple):
-    """States, parameters and commands of m lanes.
+    """States, parameters and commands of m lanes."""
 
-    Attributes:
-        states: states of the lanes.
-        parameters: parameters in which they differ.
-        layout: indices and nominal values that are the same for all lanes.
-        commands: commands of the lanes.
-        cursor: progress of the run.
-    """
-
-    states: LaneStates
-    parameters: LaneParameters
-    layout: LaneLayout
-    commands: LaneCommands
-    cursor: LaneCursor
+    states: LaneStates  # states of the lanes
+    parameters: LaneParameters  # parameters in which they differ
+    layout: LaneLayout  # indices and nominal values that are the same for all lanes
+    commands: LaneCommands  # commands of the lanes
+    cursor: LaneCursor  # progress of the run
 
 
 def make_lane_states(m: int, robot: Robot, drives: Drives, n_groups: int) -> LaneStates:

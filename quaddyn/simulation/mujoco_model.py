@@ -109,46 +109,30 @@ ROBOT_BIT, TERRAIN_BIT = 1, 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RotatedJoint:
-    """Joint whose linear velocity is in its own axes in Pinocchio and in the axes of its parent in MuJoCo.
+    """Joint whose linear velocity is in its own axes in Pinocchio and in the axes of its parent in MuJoCo."""
 
-    Attributes:
-        q, v: first entries in q and v.
-        qpos, qvel: first entries in MuJoCo's coordinates.
-        size: 3 for a floating joint (position and quaternion), 2 for a planar one (position and angle).
-    """
-
-    q: int
-    v: int
-    qpos: int
-    qvel: int
-    size: int
+    q: int  # first entries in q and v
+    v: int  # likewise
+    qpos: int  # first entries in MuJoCo's coordinates
+    qvel: int  # likewise
+    size: int  # 3 for a floating joint (position and quaternion), 2 for a planar one (position and angle)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MujocoCoordinateMap:
-    """Conversion between (q, v) of Pinocchio and (qpos, qvel) of MuJoCo.
+    """Conversion between (q, v) of Pinocchio and (qpos, qvel) of MuJoCo."""
 
-    Attributes:
-        q, qpos: entries that are equal in both apart from `zero`.
-        v, qvel: entries of the velocities that are equal in both.
-        rotated_joints: floating and planar joints, whose linear velocities differ by a rotation.
-        continuous_joints: (first entry in q, entry in qpos) of joints that are (cos, sin) in Pinocchio and an angle in
-            MuJoCo.
-        zero: (nqpos,) MuJoCo's coordinates of slides and hinges at Pinocchio's zero; zero elsewhere.
-        mimics: (entry in q, in v, in qpos, in qvel, multiplier, offset) of mimic joints, which are equality constraints
-            in MuJoCo.
-        dependent_joints: dependent joints of closed loops; None without loops.
-    """
-
-    q: NDArray[np.intp]
-    qpos: NDArray[np.intp]
-    v: NDArray[np.intp]
-    qvel: NDArray[np.intp]
-    rotated_joints: tuple[RotatedJoint, ...]
+    q: NDArray[np.intp]  # entries that are equal in both apart from `zero`
+    qpos: NDArray[np.intp]  # likewise
+    v: NDArray[np.intp]  # entries of the velocities that are equal in both
+    qvel: NDArray[np.intp]  # likewise
+    rotated_joints: tuple[RotatedJoint, ...]  # floating and planar joints, whose linear velocities differ by a rotation
+    # (first entry in q, entry in qpos) of joints that are (cos, sin) in Pinocchio and an angle in MuJoCo
     continuous_joints: tuple[tuple[int, int], ...]
-    zero: Array
+    zero: Array  # (nqpos,) MuJoCo's coordinates of slides and hinges at Pinocchio's zero; zero elsewhere
+    # (entry in q, in v, in qpos, in qvel, multiplier, offset) of mimic joints, which are equality constraints in MuJoCo
     mimics: tuple[tuple[int, int, int, int, float, float], ...] = ()
-    dependent_joints: LoopJoints | None = None
+    dependent_joints: LoopJoints | None = None  # dependent joints of closed loops; None without loops
 
     def to_mujoco(self, q: Array, v: Array, qpos: Array, qvel: Array) -> None:
         """Writes (q, v) to MuJoCo's `qpos` and `qvel`, with continuous joints within (-pi, pi] of their zero."""

@@ -115,59 +115,34 @@ class StepMemory(NamedTuple):
     """State of a plant, and of a step in progress.
 
     A step consists of one or several substeps; "start" and "end" below are those of the present substep.
-
-    Attributes:
-        q: (nq,) configuration at the start of the step.
-        v: (nv,) velocity there.
-        v_previous: (nv,) velocity one step earlier.
-        work: work since the last reset.
-        progress: progress of the step.
-        tau: (nu,) motor torques of the step [N m or N].
-        external: (nv,) generalized forces of pushes.
-        step_start: energies and powers at the start of the step.
-        at_start: energies and powers at the start of the substep.
-        at_end: energies and powers at its end.
-        substep: work, energy error, residual and speed of the substep.
-        total: work, energy error, residual and speed of the step.
-        pending_lengths: (16,) lengths of the substeps still to be taken, the next one last [s].
-        q_start: (nq,) configuration at the start.
-        v_start: (nv,) velocity at the start.
-        v_previous_substep: (nv,) velocity one substep length before the start.
-        q_middle: (nq,) configuration at the middle.
-        v_middle: (nv,) velocity at the middle.
-        v_mirrored: (nv,) velocity one substep length before the start for which the extrapolated velocity is that of
-            the last iteration.
-        v_last_iteration: (nv,) velocity at the end in the last iteration.
-        displacement: (nv,) tangent vector from `q_start` or `q_middle` to the next configuration.
-        q_end: (nq,) configuration at the end.
-        v_end: (nv,) velocity at the end.
-        drives: state of the motors.
     """
 
-    q: Vector
-    v: Vector
-    v_previous: Vector
-    work: StepWork
-    progress: StepProgress
-    tau: Vector
-    external: Vector
-    step_start: Energies
-    at_start: Energies
-    at_end: Energies
-    substep: StepTotals
-    total: StepTotals
-    pending_lengths: Vector
-    q_start: Vector
-    v_start: Vector
-    v_previous_substep: Vector
-    q_middle: Vector
-    v_middle: Vector
+    q: Vector  # (nq,) configuration at the start of the step
+    v: Vector  # (nv,) velocity there
+    v_previous: Vector  # (nv,) velocity one step earlier
+    work: StepWork  # work since the last reset
+    progress: StepProgress  # progress of the step
+    tau: Vector  # (nu,) motor torques of the step [N m or N]
+    external: Vector  # (nv,) generalized forces of pushes
+    step_start: Energies  # energies and powers at the start of the step
+    at_start: Energies  # energies and powers at the start of the substep
+    at_end: Energies  # energies and powers at its end
+    substep: StepTotals  # work, energy error, residual and speed of the substep
+    total: StepTotals  # work, energy error, residual and speed of the step
+    pending_lengths: Vector  # (16,) lengths of the substeps still to be taken, the next one last [s]
+    q_start: Vector  # (nq,) configuration at the start
+    v_start: Vector  # (nv,) velocity at the start
+    v_previous_substep: Vector  # (nv,) velocity one substep length before the start
+    q_middle: Vector  # (nq,) configuration at the middle
+    v_middle: Vector  # (nv,) velocity at the middle
+    # (nv,) velocity one substep length before the start for which the extrapolated velocity is that of the last
+    # iteration
     v_mirrored: Vector
-    v_last_iteration: Vector
-    displacement: Vector
-    q_end: Vector
-    v_end: Vector
-    drives: Drives
+    v_last_iteration: Vector  # (nv,) velocity at the end in the last iteration
+    displacement: Vector  # (nv,) tangent vector from `q_start` or `q_middle` to the next configuration
+    q_end: Vector  # (nq,) configuration at the end
+    v_end: Vector  # (nv,) velocity at the end
+    drives: Drives  # state of the motors
 
 
 def make_step_memory(nq: int, nv: int, drives: Drives) -> StepMemory:
@@ -189,21 +164,13 @@ class SubstepSummary(Record):
 
 
 class SubstepContacts(NamedTuple):
-    """Up to n contacts of all substeps of a step.
+    """Up to n contacts of all substeps of a step."""
 
-    Attributes:
-        collisions: geometry of each contact in the last substep that had it.
-        centers: (n, 3) sphere centers there [m].
-        world_impulses: (n, 3) sum of the impulses of all substeps, world axes [N s].
-        keys: (n,) identifier of each contact.
-        summary: number of contacts, and the worst status of a substep.
-    """
-
-    collisions: CollisionBuffer
-    centers: Matrix
-    world_impulses: Matrix
-    keys: IntVector
-    summary: SubstepSummary
+    collisions: CollisionBuffer  # geometry of each contact in the last substep that had it
+    centers: Matrix  # (n, 3) sphere centers there [m]
+    world_impulses: Matrix  # (n, 3) sum of the impulses of all substeps, world axes [N s]
+    keys: IntVector  # (n,) identifier of each contact
+    summary: SubstepSummary  # number of contacts, and the worst status of a substep
 
 
 def make_substep_buffers(n: int) -> SubstepContacts:
@@ -270,24 +237,13 @@ def publish_step(accumulated: SubstepContacts, contacts: SphereContacts) -> tupl
 
 
 class PlantData(NamedTuple):
-    """Data and memory of a plant.
+    """Data and memory of a plant."""
 
-    Attributes:
-        model: data that do not change from step to step.
-        motors: torque-speed limits of the motors.
-        pushes: external forces, constant over all steps of a call.
-        terms: rigid-body terms, overwritten.
-        memory: state of the plant and progress of the step.
-        motion: dynamics and work of a substep, overwritten.
-        contacts: contacts of a substep, at the end of a step those of the step.
-        accumulated: contacts of the substeps of a step, overwritten.
-    """
-
-    model: StepModel
-    motors: TorqueSpeedLimits
-    pushes: PointForces
-    terms: StepTerms
-    memory: StepMemory
-    motion: StepDynamics
-    contacts: SphereContacts
-    accumulated: SubstepContacts
+    model: StepModel  # data that do not change from step to step
+    motors: TorqueSpeedLimits  # torque-speed limits of the motors
+    pushes: PointForces  # external forces, constant over all steps of a call
+    terms: StepTerms  # rigid-body terms, overwritten
+    memory: StepMemory  # state of the plant and progress of the step
+    motion: StepDynamics  # dynamics and work of a substep, overwritten
+    contacts: SphereContacts  # contacts of a substep, at the end of a step those of the step
+    accumulated: SubstepContacts  # contacts of the substeps of a step, overwritten

@@ -32,17 +32,11 @@ class ContactPoint(FrozenArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActivePush(FrozenArrays):
-    """Push on a frame.
+    """Push on a frame."""
 
-    Attributes:
-        frame: name of the frame.
-        wrench: (6,) force and moment, world axes [N, N m].
-        end: number of the first step without the push.
-    """
-
-    frame: str
-    wrench: Array
-    end: float
+    frame: str  # name of the frame
+    wrench: Array  # (6,) force and moment, world axes [N, N m]
+    end: float  # number of the first step without the push
 
 
 @dataclass(frozen=True, slots=True, eq=False)

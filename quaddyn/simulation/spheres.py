@@ -77,28 +77,17 @@ class ContactSphere(FrozenArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedSphere(FrozenArrays):
-    """Contact sphere with the body and joint that carry it.
+    """Contact sphere with the body and joint that carry it."""
 
-    Attributes:
-        name: name of the sphere.
-        reported_name: name under which its contacts are reported: that of the sphere, or of the sole of which it is a
-            corner.
-        link: link of a default sphere; None for a foot and for a sphere requested by name.
-        body: index in ``robot.bodies``.
-        in_body: (3,) center in body axes [m].
-        joint: index of the joint in Pinocchio.
-        in_joint: (3,) center in the joint's frame [m].
-        radius: radius [m].
-    """
-
-    name: str
+    name: str  # name of the sphere
+    # name under which its contacts are reported: that of the sphere, or of the sole of which it is a corner
     reported_name: str
-    link: str | None
-    body: int
-    in_body: Array
-    joint: int
-    in_joint: Array
-    radius: float
+    link: str | None  # link of a default sphere; None for a foot and for a sphere requested by name
+    body: int  # index in ``robot.bodies``
+    in_body: Array  # (3,) center in body axes [m]
+    joint: int  # index of the joint in Pinocchio
+    in_joint: Array  # (3,) center in the joint's frame [m]
+    radius: float  # radius [m]
 
 
 def place_spheres(

@@ -30,31 +30,20 @@ from ..robot.loop_solver import drift_all
 
 
 class StepTerms(NamedTuple):
-    """Rigid-body terms at a state.
+    """Rigid-body terms at a state."""
 
-    Attributes:
-        M: (nv, nv) joint-space inertia, lower triangle; zero between limbs.
-        h: (nv,) Coriolis, centrifugal and gravity terms.
-        joints: placements and Jacobian of the joints, and the reference point of spatial vectors.
-        body_inertias: (n, 10) inertias of the bodies about `origin`.
-        composite_inertias: (n, 10) inertias of each body with all its descendants; number 0 is the whole robot.
-        velocities: (n, 6) scratch.
-        accelerations: (n, 6) scratch.
-        forces: (n, 6) scratch.
-        v_all, drift: velocity, and acceleration for zero acceleration of the independent joints, of all joints; empty
-            without closed loops.
-    """
-
-    M: Matrix
-    h: Vector
-    joints: PlacedJoints
-    body_inertias: Matrix
-    composite_inertias: Matrix
-    velocities: Matrix
-    accelerations: Matrix
-    forces: Matrix
+    M: Matrix  # (nv, nv) joint-space inertia, lower triangle; zero between limbs
+    h: Vector  # (nv,) Coriolis, centrifugal and gravity terms
+    joints: PlacedJoints  # placements and Jacobian of the joints, and the reference point of spatial vectors
+    body_inertias: Matrix  # (n, 10) inertias of the bodies about `origin`
+    composite_inertias: Matrix  # (n, 10) inertias of each body with all its descendants; number 0 is the whole robot
+    velocities: Matrix  # (n, 6) scratch
+    accelerations: Matrix  # (n, 6) scratch
+    forces: Matrix  # (n, 6) scratch
+    # velocity, and acceleration for zero acceleration of the independent joints, of all joints; empty without closed
+    # loops
     v_all: Vector
-    drift: Vector
+    drift: Vector  # likewise
 
 
 def make_step_terms(bodies: KinematicTree) -> StepTerms:

@@ -30,38 +30,24 @@ MAX_FIELD_CONTACTS, SAME_NORMAL_COSINE = 3, 0.95
 
 
 class TerrainArrays(NamedTuple):
-    """Surfaces of a terrain as arrays.
+    """Surfaces of a terrain as arrays."""
 
-    Attributes:
-        planes: (p, 5) normal, distance from the origin along it [m], friction coefficient.
-        boxes: (b, 16) center [m], rotation row by row, half lengths [m], friction coefficient.
-        fields: (f, 9) origin [m], spacing [m], number of samples along x and y, index of the first height, friction
-            coefficient, maximum height [m].
-        heights: heights of all height fields, one after the other [m].
-    """
-
-    planes: Matrix
-    boxes: Matrix
+    planes: Matrix  # (p, 5) normal, distance from the origin along it [m], friction coefficient
+    boxes: Matrix  # (b, 16) center [m], rotation row by row, half lengths [m], friction coefficient
+    # (f, 9) origin [m], spacing [m], number of samples along x and y, index of the first height, friction coefficient,
+    # maximum height [m]
     fields: Matrix
-    heights: Vector
+    heights: Vector  # heights of all height fields, one after the other [m]
 
 
 class CollisionBuffer(NamedTuple):
-    """Up to n contact points of spheres with surfaces.
+    """Up to n contact points of spheres with surfaces."""
 
-    Attributes:
-        gaps: (n,) distance [m].
-        normals: (n, 3) from the ground to the sphere.
-        friction: (n,) friction coefficients.
-        spheres: (n,) index of the sphere.
-        surfaces: (n,) identifier of the surface, the same in every step.
-    """
-
-    gaps: Vector
-    normals: Matrix
-    friction: Vector
-    spheres: IntVector
-    surfaces: IntVector
+    gaps: Vector  # (n,) distance [m]
+    normals: Matrix  # (n, 3) from the ground to the sphere
+    friction: Vector  # (n,) friction coefficients
+    spheres: IntVector  # (n,) index of the sphere
+    surfaces: IntVector  # (n,) identifier of the surface, the same in every step
 
 
 @compiled()

@@ -133,21 +133,13 @@ _TIME_TOLERANCE = 1e-9
 
 
 class AnimationFrame(NamedTuple):
-    """Frame of an animation.
+    """Frame of an animation."""
 
-    Attributes:
-        time: time [s].
-        poses: (n, 10) position, quaternion and scale of each moving object (slot) of the scene.
-        text: caption.
-        values: (m,) values of the plot channels.
-        report: index and text of each body about the tick, see `BodyReports`; None without a command.
-    """
-
-    time: float
-    poses: NDArray[np.float32]
-    text: str
-    values: NDArray[np.float32]
-    report: BodyTexts | None
+    time: float  # time [s]
+    poses: NDArray[np.float32]  # (n, 10) position, quaternion and scale of each moving object (slot) of the scene
+    text: str  # caption
+    values: NDArray[np.float32]  # (m,) values of the plot channels
+    report: BodyTexts | None  # index and text of each body about the tick, see `BodyReports`; None without a command
 
 
 class Animation:

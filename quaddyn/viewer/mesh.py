@@ -40,14 +40,10 @@ class AdjacentFiles:
     """Files to which a mesh file may refer: in its folder and the folder above, but not outside its package root.
 
     Mesh files are untrusted: references to other hosts or to the rest of the disk must not be followed.
-
-    Attributes:
-        mesh: mesh file.
-        root: package root that contains it; None: only files in the folder of the mesh.
     """
 
-    mesh: Path
-    root: Path | None = None
+    mesh: Path  # mesh file
+    root: Path | None = None  # package root that contains it; None: only files in the folder of the mesh
 
     def find(self, reference: str, beside: Path | None = None) -> Path | None:
         """Returns the regular file of a reference relative to the mesh or to the file `beside`, or None."""

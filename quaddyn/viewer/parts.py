@@ -41,22 +41,14 @@ class Part:
 
     Normals are omitted: the browser computes them from the triangles, smooth below a crease angle, so that all formats
     look alike and a recording has a fifth of the size.
-
-    Attributes:
-        grid: (n, 3) vertices in steps of `step` from `origin`.
-        origin: (3,) position [m].
-        step: grid step [m].
-        triangles: (m, 3) vertex indices, counterclockwise seen from outside.
-        uvs: (3 m, 2) texture coordinates of each corner, or None.
-        material: material; None if the file names none.
     """
 
-    grid: NDArray[np.uint16]
-    origin: Array
-    step: float
-    triangles: NDArray[np.uint32]
-    uvs: NDArray[np.float32] | None
-    material: Material | None
+    grid: NDArray[np.uint16]  # (n, 3) vertices in steps of `step` from `origin`
+    origin: Array  # (3,) position [m]
+    step: float  # grid step [m]
+    triangles: NDArray[np.uint32]  # (m, 3) vertex indices, counterclockwise seen from outside
+    uvs: NDArray[np.float32] | None  # (3 m, 2) texture coordinates of each corner, or None
+    material: Material | None  # material; None if the file names none
 
     @staticmethod
     def from_positions(

@@ -115,39 +115,26 @@ def find_friction(friction: float | Mapping[str, float], name: str) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SceneSnapshot:
-    """Validated arguments of `Viewer.show` that are drawn: of the right shape, finite, with existing frames.
+    """Validated arguments of `Viewer.show` that are drawn: of the right shape, finite, with existing frames."""
 
-    Attributes:
-        q: (nq,) configuration.
-        v: (nv,) velocity, or None.
-        wrenches: {frame: (3,) force or (6,) force and moment} on the robot, world axes [N, N m].
-        show_com: whether the center of mass is drawn.
-        cones: {frame: friction coefficient} of friction cones on level ground.
-        contacts: contacts of a plant.
-        show_contact_cones: whether the contacts have cones.
-        support_feet: feet of the support polygon; () for the polygon of the contacts; None for no polygon.
-        points: {name: (3,)} world [m].
-        curves: {name: (n, 3)} world [m].
-        desired_velocity: (3,) desired velocity of the center of mass, world [m/s], or None.
-        other_configurations: {name: (nq,)} configurations of further robots.
-        footholds: footholds of swing feet.
-        normals: {frame: (3,)} unit normals of the ground below.
-    """
-
-    q: Array
-    v: Array | None = None
+    q: Array  # (nq,) configuration
+    v: Array | None = None  # (nv,) velocity, or None
+    # {frame: (3,) force or (6,) force and moment} on the robot, world axes [N, N m]
     wrenches: Mapping[str, Array] = field(default_factory=dict)
-    show_com: bool = True
+    show_com: bool = True  # whether the center of mass is drawn
+    # {frame: friction coefficient} of friction cones on level ground
     cones: Mapping[str, float] = field(default_factory=dict)
-    contacts: tuple[ContactPoint, ...] = ()
-    show_contact_cones: bool = False
+    contacts: tuple[ContactPoint, ...] = ()  # contacts of a plant
+    show_contact_cones: bool = False  # whether the contacts have cones
+    # feet of the support polygon; () for the polygon of the contacts; None for no polygon
     support_feet: tuple[str, ...] | None = None
-    points: Mapping[str, Array] = field(default_factory=dict)
-    curves: Mapping[str, Array] = field(default_factory=dict)
-    desired_velocity: Array | None = None
+    points: Mapping[str, Array] = field(default_factory=dict)  # {name: (3,)} world [m]
+    curves: Mapping[str, Array] = field(default_factory=dict)  # {name: (n, 3)} world [m]
+    desired_velocity: Array | None = None  # (3,) desired velocity of the center of mass, world [m/s], or None
+    # {name: (nq,)} configurations of further robots
     other_configurations: Mapping[str, Array] = field(default_factory=dict)
-    footholds: tuple[Foothold, ...] = ()
-    normals: Mapping[str, Array] = field(default_factory=dict)
+    footholds: tuple[Foothold, ...] = ()  # footholds of swing feet
+    normals: Mapping[str, Array] = field(default_factory=dict)  # {frame: (3,)} unit normals of the ground below
 
     @classmethod
     def from_arguments(

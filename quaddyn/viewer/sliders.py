@@ -55,17 +55,11 @@ DAMPING_RATIO = 0.2
 
 
 class Pull(NamedTuple):
-    """Spring that a page has attached to the robot.
+    """Spring that a page has attached to the robot."""
 
-    Attributes:
-        body: index of the body.
-        point: (3,) attached point in the frame of the body's slot [m].
-        target: (3,) other end, world [m].
-    """
-
-    body: int
-    point: tuple[float, float, float]
-    target: tuple[float, float, float]
+    body: int  # index of the body
+    point: tuple[float, float, float]  # (3,) attached point in the frame of the body's slot [m]
+    target: tuple[float, float, float]  # (3,) other end, world [m]
 
 
 class Spring:

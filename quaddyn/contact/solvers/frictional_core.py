@@ -35,25 +35,15 @@ class SolverEffort(Record):
 
 
 class ContactWorkspace(NamedTuple):
-    """Preallocated arrays of one solve of up to k contacts.
+    """Preallocated arrays of one solve of up to k contacts."""
 
-    Attributes:
-        mass: (k,) effective masses of the contacts, which scale the natural map.
-        velocity: (3k,) ``G lambda + g``.
-        system: (9 k^2,) matrix of a Newton step.
-        step: (3k,) right-hand side of a Newton step, then its solution.
-        best: (3k,) impulses of the best iterate.
-        rows: (3k,) rows that take part in a Newton step.
-        effort: effort of the last solve.
-    """
-
-    mass: Vector
-    velocity: Vector
-    system: Vector
-    step: Vector
-    best: Vector
-    rows: IntVector
-    effort: SolverEffort
+    mass: Vector  # (k,) effective masses of the contacts, which scale the natural map
+    velocity: Vector  # (3k,) ``G lambda + g``
+    system: Vector  # (9 k^2,) matrix of a Newton step
+    step: Vector  # (3k,) right-hand side of a Newton step, then its solution
+    best: Vector  # (3k,) impulses of the best iterate
+    rows: IntVector  # (3k,) rows that take part in a Newton step
+    effort: SolverEffort  # effort of the last solve
 
 
 def make_contact_workspace(k: int) -> ContactWorkspace:
