@@ -29,7 +29,7 @@ import pinocchio as pin
 
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import check_number, check_sequence
+from ..robot.arguments import check_number, check_sequence, check_type
 from ..urdf.tree import Array, FrozenArrays, frozen
 
 #: Largest friction coefficient accepted.
@@ -227,14 +227,12 @@ def foot_forces(
         ArgumentTypeError: `planes` contains something other than planes.
         StaleStateError: the Dynamics of `s` was updated again.
     """
-    if not isinstance(s, State):
-        raise ArgumentTypeError(f"s: expected the State that Dynamics.update returns, got {type(s).__name__}")
+    check_type("s", s, State, "the State that Dynamics.update returns")
     robot = s.robot
     names = robot.feet if feet is None else check_sequence("feet", feet, "names of feet")
     plane_list = (planes,) if isinstance(planes, CompliantPlane) else check_sequence("planes", planes, "planes")
     for plane in plane_list:
-        if not isinstance(plane, CompliantPlane):
-            raise ArgumentTypeError(f"planes: expected CompliantPlane, got {type(plane).__name__}")
+        check_type("planes", plane, CompliantPlane, "CompliantPlane")
     out = {}
     for name in names:
         if name not in robot.legs:

@@ -24,7 +24,7 @@ import pinocchio as pin
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..kinematics.inverse import inverse_kinematics
-from ..robot.arguments import check_array, check_integer, check_number, check_sequence, check_wrench
+from ..robot.arguments import check_array, check_integer, check_number, check_sequence, check_type, check_wrench
 from ..robot.configuration import set_joint_value
 from ..robot.geometry_models import read_vertices
 from ..robot.model import body_joint
@@ -163,8 +163,7 @@ def find_sole(robot: Robot, foot: str) -> Sole:
         UnknownNameError: no such foot.
         ArgumentError: the lowest points of its shapes span no area.
     """
-    if not isinstance(robot, Robot):
-        raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+    check_type("robot", robot, Robot, "a Robot from quaddyn.load")
     if foot not in robot.legs:
         raise UnknownNameError("foot", foot, robot.feet)
     axes = _upright_axes(robot, foot)
@@ -480,8 +479,7 @@ def check_surfaces(argument: str, contacts: object) -> tuple[Contact, ...]:
     """
     surfaces = check_sequence(argument, contacts, "contacts of kind 'surface'")
     for contact in surfaces:
-        if not isinstance(contact, Contact):
-            raise ArgumentTypeError(f"{argument}: expected contacts of kind 'surface', got {type(contact).__name__}")
+        check_type(argument, contact, Contact, "contacts of kind 'surface'")
         if contact.kind != "surface":
             raise ArgumentError(
                 f"{argument}: expected contacts of kind 'surface', got {contact.name!r}, which is a point contact"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..deprecation import renamed_attributes, renamed_parameters
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import check_number, check_sequence
+from ..errors import ArgumentError, UnknownNameError
+from ..robot.arguments import check_number, check_sequence, check_type
 
 #: Number of events that are stored: about ten minutes of a trot.
 MAX_HISTORY = 10_000
@@ -66,10 +66,7 @@ class ContactEvents:
             ArgumentError: time decreases or is NaN, or `in_contact` is not a mapping.
         """
         time = check_number("time", time)
-        if not isinstance(in_contact, Mapping):
-            raise ArgumentTypeError(
-                f"in_contact: expected a mapping from contact names to bool, got {type(in_contact).__name__}"
-            )
+        check_type("in_contact", in_contact, Mapping, "a mapping from contact names to bool")
         if not time >= self._time:
             raise ArgumentError(f"time: expected at least the time of the previous call, {self._time}, got {time}")
         for name in in_contact:

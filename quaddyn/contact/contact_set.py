@@ -11,8 +11,8 @@ import numpy as np
 
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import check_sequence, check_vector
+from ..errors import ArgumentError, UnknownNameError
+from ..robot.arguments import check_sequence, check_type, check_vector
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
@@ -119,12 +119,10 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
     """
 
     def __init__(self, robot: Robot, contacts: Iterable[Contact]) -> None:
-        if not isinstance(robot, Robot):
-            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        check_type("robot", robot, Robot, "a Robot from quaddyn.load")
         members: dict[str, Contact] = {}
         for contact in check_sequence("contacts", contacts, "contacts"):
-            if not isinstance(contact, Contact):
-                raise ArgumentTypeError(f"contacts: expected Contact objects, got {type(contact).__name__}")
+            check_type("contacts", contact, Contact, "Contact objects")
             if contact.name in members:
                 raise ArgumentError(f"contacts: expected every name once, got {contact.name!r} twice")
             robot.frame_id(contact.frame)
@@ -419,8 +417,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
 
     def _check(self, s: State) -> None:
         """Raises an error unless `s` is a state of this set's robot."""
-        if not isinstance(s, State):
-            raise ArgumentTypeError(f"s: expected a State from Dynamics.update, got {type(s).__name__}")
+        check_type("s", s, State, "a State from Dynamics.update")
         if s.robot is not self.robot:
             raise ArgumentError(
                 f"s: expected a state of robot {self.robot.name!r}, got a state of another Robot object, "

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_number, check_vector
+from ..errors import ArgumentError
+from ..robot.arguments import check_number, check_type, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contact_set import ContactSet
@@ -132,10 +132,8 @@ def inverse_dynamics(
         ArgumentError: a wrong shape, an entry that is not finite, or a weight out of range.
         StaleStateError: the Dynamics of `s` was updated again.
     """
-    if not isinstance(s, State):
-        raise ArgumentTypeError(f"s: expected a State from Dynamics.update, got {type(s).__name__}")
-    if not isinstance(contacts, ContactSet):
-        raise ArgumentTypeError(f"contacts: expected a ContactSet, got {type(contacts).__name__}")
+    check_type("s", s, State, "a State from Dynamics.update")
+    check_type("contacts", contacts, ContactSet, "a ContactSet")
     robot = s.robot
     acceleration = check_vector("acceleration", acceleration, (robot.nv,), f"nv of {robot.name}")
     w_tau, w_f = check_number("torque_weight", torque_weight), check_number("force_weight", force_weight)

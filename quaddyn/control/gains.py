@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_number, check_positive
+from ..robot.arguments import check_number, check_positive, check_type
 from ..robot.robot import Robot
 from ..strict_attributes import ValidatedAttribute
 from ..urdf.tree import Array, frozen
@@ -100,8 +100,7 @@ def positive_attribute(name: str, *, zero: bool = False) -> ValidatedAttribute[f
 
 def check_robot(robot: object) -> None:
     """Raises `ArgumentTypeError` unless `robot` is a `Robot`."""
-    if not isinstance(robot, Robot):
-        raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+    check_type("robot", robot, Robot, "a Robot from quaddyn.load")
 
 
 def compute_modal_damping(root: Array, inverse_root: Array, stiffness: Array, ratio: float) -> tuple[Array, Array]:

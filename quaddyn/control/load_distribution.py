@@ -11,8 +11,8 @@ from ..contact.inverse_dynamics import solve_force_distribution, unactuated_rows
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_parameters
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import check_number, check_sequence, check_vector
+from ..errors import ArgumentError, UnknownNameError
+from ..robot.arguments import check_number, check_sequence, check_type, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
@@ -96,8 +96,7 @@ def distribute_load(
 
 def check_state(s: object) -> None:
     """Raises `ArgumentTypeError` unless `s` is a `State`."""
-    if not isinstance(s, State):
-        raise ArgumentTypeError(f"s: expected the State that Dynamics.update returns, got {type(s).__name__}")
+    check_type("s", s, State, "the State that Dynamics.update returns")
 
 
 def check_stance_feet(robot: Robot, stance: Iterable[str] | None) -> tuple[str, ...]:

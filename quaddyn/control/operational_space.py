@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from ..dynamics import State
 from ..dynamics.arguments import check_unit_norms
-from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_positive, check_vector
+from ..errors import ArgumentError
+from ..robot.arguments import check_positive, check_type, check_vector
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes, ValidatedAttribute
 from ..urdf.tree import Array, frozen
@@ -214,8 +214,7 @@ def check_null_space(robot: Robot, given: NullSpacePosture | None) -> NullSpaceP
     """
     if given is None:
         return NullSpacePosture(robot)
-    if not isinstance(given, NullSpacePosture):
-        raise ArgumentTypeError(f"null_space: expected a NullSpacePosture, got {type(given).__name__}")
+    check_type("null_space", given, NullSpacePosture, "a NullSpacePosture")
     if given.robot is not robot:
         raise ArgumentError(
             f"null_space: expected a NullSpacePosture of this controller's Robot object, {robot!r}, got one of "

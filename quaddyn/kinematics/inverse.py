@@ -17,7 +17,7 @@ from ..dynamics import State
 from ..dynamics.arguments import MAX_CONFIGURATION_NORM, check_unit_norms
 from ..errors import ArgumentError, ArgumentTypeError
 from ..hierarchy import LinearTask
-from ..robot.arguments import check_integer, check_number, check_sequence, check_vector
+from ..robot.arguments import check_integer, check_number, check_sequence, check_type, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 
@@ -98,8 +98,7 @@ def inverse_kinematics(
         ArgumentError: invalid targets or options, or a q0 of the wrong shape or not finite.
         UnknownNameError: a frame or joint that the robot does not have.
     """
-    if not isinstance(robot, Robot):
-        raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+    check_type("robot", robot, Robot, "a Robot from quaddyn.load")
     if q0 is None:
         q0 = robot.q_home
     q0 = check_vector("q0", q0, (robot.nq,), f"nq of {robot.name}")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..deprecation import renamed_fields
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError, UnreachableError
-from ..robot.arguments import check_number
+from ..robot.arguments import check_number, check_type
 from ..robot.bodies import Chain
 from ..robot.configuration import joint_value, set_joint_value
 from ..robot.legs import make_limbs
@@ -216,8 +216,7 @@ class LegKinematics:
     """
 
     def __init__(self, robot: Robot, leg: str) -> None:
-        if not isinstance(robot, Robot):
-            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        check_type("robot", robot, Robot, "a Robot from quaddyn.load")
         if not isinstance(leg, str) or leg not in robot.legs:
             raise UnknownNameError("leg", leg, robot.legs)
         self.robot, self.name, self.joints = robot, leg, robot.legs[leg].joints

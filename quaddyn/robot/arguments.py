@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from math import isfinite
+from types import UnionType
 from typing import Any, Final
 
 import numpy as np
@@ -69,6 +70,12 @@ def check_integer(argument: str, value: object, *, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ArgumentError(f"{argument}: expected a whole number >= {least}, got {value!r}")
     return int(value)
+
+
+def check_type(argument: str, value: object, kind: type | UnionType, expected: str) -> None:
+    """Raises `ArgumentTypeError` unless `value` is of a type; `expected` describes it, such as "a plant"."""
+    if not isinstance(value, kind):
+        raise ArgumentTypeError(f"{argument}: expected {expected}, got {type(value).__name__}")
 
 
 def check_array(argument: str, value: object) -> NDArray[np.float64]:

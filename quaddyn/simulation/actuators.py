@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from ..compiler import ByteVector, IntVector, Matrix, Record, Vector, compiled, entry
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_number, check_vector
+from ..robot.arguments import check_number, check_type, check_vector
 from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
 from ..safe_files import read_regular_file
@@ -150,8 +150,7 @@ class Actuators(
         delay: Array | float = 0.0,
         backlash: Array | float = 0.0,
     ) -> None:
-        if not isinstance(robot, Robot):
-            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        check_type("robot", robot, Robot, "a Robot from quaddyn.load")
         self.robot, nu = robot, robot.nu
         self.effort = _expand_parameter("effort", robot.effort_limits if effort is None else effort, nu, finite=False)
         self.no_load_speed = _expand_parameter("no_load_speed", no_load_speed, nu, finite=False)

@@ -9,7 +9,7 @@ import numpy as np
 from ..deprecation import renamed_parameters
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_number, check_vector
+from ..robot.arguments import check_number, check_type, check_vector
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.mjcf import import_mujoco
@@ -57,10 +57,8 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         depth_range: tuple[float, float] = (0.1, 4.0),
         noise: float = 0.01,
     ) -> None:
-        if not isinstance(robot, Robot):
-            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        if not isinstance(rng, np.random.Generator):
-            raise ArgumentTypeError(f"rng: expected a numpy.random.Generator, got {type(rng).__name__}")
+        check_type("robot", robot, Robot, "a Robot from quaddyn.load")
+        check_type("rng", rng, np.random.Generator, "a numpy.random.Generator")
         self.robot, self.frame = robot, frame or robot.bodies[0].name
         robot.frame_id(self.frame)
         self.placement = camera_pose(0.5) if placement is None else placement
@@ -103,8 +101,7 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
         Raises:
             ArgumentError: a plant of a different robot.
         """
-        if not isinstance(plant, Plant):
-            raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
+        check_type("plant", plant, Plant, "a plant")
         if plant.robot is not self.robot:
             raise ArgumentError(
                 f"plant: expected a plant of the camera's robot {self.robot.name!r}, got one of {plant.robot.name!r}"

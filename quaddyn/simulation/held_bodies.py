@@ -22,8 +22,8 @@ import pinocchio as pin
 from ..contact import Contact
 from ..contact.contact_set import compute_contact_jacobian, compute_contact_lever, grasp_map
 from ..dynamics import Dynamics, State
-from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_positive, check_sequence, check_vector
+from ..errors import ArgumentError
+from ..robot.arguments import check_positive, check_sequence, check_type, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
 
@@ -64,8 +64,7 @@ class HeldBody(FrozenArrays):
     def __post_init__(self) -> None:
         contacts = check_sequence("contacts", self.contacts, "contacts")
         for contact in contacts:
-            if not isinstance(contact, Contact):
-                raise ArgumentTypeError(f"contacts: expected Contact objects, got {type(contact).__name__}")
+            check_type("contacts", contact, Contact, "Contact objects")
         if not contacts or len({contact.name for contact in contacts}) < len(contacts):
             raise ArgumentError(
                 f"contacts: expected at least one contact, every name once, got {[c.name for c in contacts]}"
@@ -116,8 +115,7 @@ class HeldBodySystem:
     def __init__(self, robot: Robot, bodies: Iterable[HeldBody], dt: float, effort: Array) -> None:
         self.bodies = check_sequence("held_bodies", bodies, "held bodies")
         for body in self.bodies:
-            if not isinstance(body, HeldBody):
-                raise ArgumentTypeError(f"held_bodies: expected HeldBody objects, got {type(body).__name__}")
+            check_type("held_bodies", body, HeldBody, "HeldBody objects")
             for name in (body.frame, *(contact.frame for contact in body.contacts)):
                 robot.frame_id(name)
         if len({body.name for body in self.bodies}) < len(self.bodies):

@@ -19,7 +19,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
-from ..robot.arguments import check_positive
+from ..robot.arguments import check_positive, check_type
 from ..robot.bodies import CompositeBody
 from ..robot.configuration import independent_joints
 from ..robot.loops import LoopCoupling
@@ -560,10 +560,7 @@ def find_contact_parameters(contact: str | MujocoContact) -> MujocoContact:
     """
     if isinstance(contact, MujocoContact):
         return contact
-    if not isinstance(contact, str):
-        raise ArgumentTypeError(
-            f"contact: expected the name of a preset or a MujocoContact, got {type(contact).__name__}"
-        )
+    check_type("contact", contact, str, "the name of a preset or a MujocoContact")
     if contact not in PRESETS:
         raise UnknownNameError("contact", contact, PRESETS)
     return PRESETS[contact]

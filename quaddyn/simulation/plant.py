@@ -19,7 +19,7 @@ from ..dynamics.arguments import check_unit_norms
 from ..dynamics.state import KineticEnergy
 from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
 from ..exclusive_call import ExclusiveCall
-from ..robot.arguments import Numbers, check_number, check_vector, check_wrench
+from ..robot.arguments import Numbers, check_number, check_type, check_vector, check_wrench
 from ..robot.robot import Robot
 from ..robot.units import JointUnits, warn_of_height
 from ..strict_attributes import StrictAttributes
@@ -93,8 +93,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         soles: Iterable[Contact] = (),
         held_bodies: Iterable[HeldBody] = (),
     ) -> None:
-        if not isinstance(robot, Robot):
-            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        check_type("robot", robot, Robot, "a Robot from quaddyn.load")
         dt = check_number("dt", dt)
         if not 0.0 < dt <= MAX_TIME_STEP:  # also true of NaN
             raise ArgumentError(
@@ -288,10 +287,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             type(tau) is np.ndarray and tau.dtype == np.float64 and tau.shape == self._tau.shape and is_approx(tau, tau)
         ):
             tau = check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
-        if external is not None and not isinstance(external, Mapping):
-            raise ArgumentTypeError(
-                f"external: expected a mapping from frame names to forces, got {type(external).__name__}"
-            )
+        if external is not None:
+            check_type("external", external, Mapping, "a mapping from frame names to forces")
         with self._exclusive_step.acquire("step"):
             self._step(tau, external)
 
@@ -402,8 +399,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         Raises:
             ArgumentError: the log is of a different plant; the message lists the differences, and nothing has changed.
         """
-        if not isinstance(log, Log):
-            raise ArgumentTypeError(f"log: expected the Log of a run, got {type(log).__name__}")
+        check_type("log", log, Log, "the Log of a run")
         if np.ndim(log.tau) != 2 or np.shape(log.tau)[1] != self.robot.nu:
             raise ArgumentError(
                 f"log: expected torques of shape (n, {self.robot.nu}) for {self.robot.name}, got {np.shape(log.tau)}"
@@ -443,8 +439,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             ArgumentError: the checkpoint is of a different plant; the message lists the differences, and nothing has
                 changed.
         """
-        if not isinstance(checkpoint, Checkpoint):
-            raise ArgumentTypeError(f"checkpoint: expected a Checkpoint, got {type(checkpoint).__name__}")
+        check_type("checkpoint", checkpoint, Checkpoint, "a Checkpoint")
         state = checkpoint
         if differences := self._describe_differences(state):
             raise ArgumentError(

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ..deprecation import renamed_fields
 from ..dynamics.arguments import check_unit_norms
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError
 from ..lane_blocks import max_threads
-from ..robot.arguments import Numbers, check_array, check_sequence, check_vector
+from ..robot.arguments import Numbers, check_array, check_sequence, check_type, check_vector
 from ..urdf.tree import Array, FrozenArrays
 from .lane_worker import LaneWorker
 from .lanes import LaneCommands
@@ -141,8 +141,7 @@ def _validate_plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulat
     """Returns the plants as a tuple, or raises if they cannot be used together."""
     simulations = (plants,) if isinstance(plants, Simulation) else check_sequence("plants", plants, "Simulations")
     for simulation in simulations:
-        if not isinstance(simulation, Simulation):
-            raise ArgumentTypeError(f"plants: expected Simulation objects, got {type(simulation).__name__}")
+        check_type("plants", simulation, Simulation, "Simulation objects")
     if not simulations:
         raise ArgumentError("plants: expected at least one plant, got none")
     if any(simulation.held_bodies for simulation in simulations):

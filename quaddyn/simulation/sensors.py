@@ -17,7 +17,7 @@ import pinocchio as pin
 
 from ..deprecation import renamed_fields, renamed_overrides
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_number
+from ..robot.arguments import check_number, check_type
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
@@ -268,8 +268,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         feet: FootSensors | None = None,
         delay: float = 0.0,
     ) -> None:
-        if not isinstance(robot, Robot):
-            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        check_type("robot", robot, Robot, "a Robot from quaddyn.load")
         self.delay = check_number("delay", delay)
         if not 0.0 <= self.delay < np.inf:
             raise ArgumentError(f"delay: expected a time, 0 or more [s], got {delay}")
@@ -300,8 +299,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         Raises:
             ArgumentTypeError: `rng` is not a generator.
         """
-        if not isinstance(rng, np.random.Generator):
-            raise ArgumentTypeError(f"rng: expected a numpy.random.Generator, got {type(rng).__name__}")
+        check_type("rng", rng, np.random.Generator, "a numpy.random.Generator")
         self._rng = rng
         self._gyro_bias = self.imu.initial_gyro_bias * rng.standard_normal(3)
         self._accelerometer_bias = self.imu.initial_accelerometer_bias * rng.standard_normal(3)
@@ -317,8 +315,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         Raises:
             ArgumentError: the plant has a different robot, or its time decreased (call `reset` first).
         """
-        if not isinstance(plant, Observable):
-            raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
+        check_type("plant", plant, Observable, "a plant")
         if plant.robot is not self.robot:
             raise ArgumentError(
                 f"plant: expected a plant of the sensors' robot {self.robot.name!r}, got one of {plant.robot.name!r}"

@@ -13,7 +13,7 @@ import pinocchio as pin
 from ..contact import Contact
 from ..contact.contact import check_surfaces
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import check_number, check_sequence
+from ..robot.arguments import check_number, check_sequence, check_type
 from ..robot.bodies import CompositeBody
 from ..robot.geometry_models import read_vertices
 from ..robot.model import body_joint, to_se3
@@ -106,10 +106,7 @@ def place_spheres(
         (sole, i, locate_point(robot, sole.frame, corner)) for sole in surfaces for i, corner in enumerate(sole.corners)
     ]
     bodies_with_sole = {location[0] for _, _, location in corners}
-    if spheres is not None and not isinstance(spheres, Mapping):
-        raise ArgumentTypeError(
-            f"spheres: expected a mapping from names to ContactSphere objects, got {type(spheres).__name__}"
-        )
+    check_type("spheres", spheres, Mapping | None, "a mapping from names to ContactSphere objects")
     named = {leg.foot.name: ContactSphere(leg.foot.name, leg.foot.radius) for leg in robot.legs.values()}
     named = {
         foot: foot_sphere

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ArgumentTypeError
 from ..locomotion import LocomotionCommand
+from ..robot.arguments import check_type
 from ..robot.bodies import CompositeBody
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Inertial, Pose
@@ -55,10 +55,7 @@ class BodyReports:
             command = command.wbc_command
         if command is None:
             return None
-        if not isinstance(command, Command):
-            raise ArgumentTypeError(
-                f"command: expected a command of whole-body control or locomotion, got {type(command).__name__}"
-            )
+        check_type("command", command, Command, "a command of whole-body control or locomotion")
         lines: dict[int, list[str]] = {}
         for row, text in _find_rows(command):
             lines.setdefault(self._find_body(row), []).append(text)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..locomotion import Foothold
-from ..robot.arguments import check_positive
+from ..robot.arguments import check_positive, check_type
 from ..robot.robot import Robot
 from ..simulation.records import ContactPoint
 from ..urdf.tree import Array
@@ -36,8 +36,7 @@ def validate_configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
 
 def validate_configurations(robots: Mapping[str, Robot], values: Mapping[str, ArrayLike] | None) -> dict[str, Array]:
     """Returns the configurations of further robots by name, or raises."""
-    if values is not None and not isinstance(values, Mapping):
-        raise ArgumentTypeError(f"robots: expected a mapping {{name: q}}, got {type(values).__name__}")
+    check_type("robots", values, Mapping | None, "a mapping {name: q}")
     configurations = {}
     for name, q in (values or {}).items():
         if name not in robots or name == REFERENCE_ROBOT:
@@ -50,23 +49,16 @@ def validate_contact_points(contacts: Iterable[ContactPoint]) -> tuple[ContactPo
     """Returns the contacts of a plant as a tuple, or raises."""
     points = tuple(contacts)
     for contact in points:
-        if not isinstance(contact, ContactPoint):
-            raise ArgumentTypeError(f"contacts: expected ContactPoint objects of a plant, got {type(contact).__name__}")
+        check_type("contacts", contact, ContactPoint, "ContactPoint objects of a plant")
     return points
 
 
 def validate_footholds(footholds: Mapping[str, Foothold] | None) -> tuple[Foothold, ...]:
     """Returns the footholds of a `LocomotionCommand`, or raises."""
-    if footholds is not None and not isinstance(footholds, Mapping):
-        raise ArgumentTypeError(
-            f"footholds: expected the footholds of a LocomotionCommand, got {type(footholds).__name__}"
-        )
+    check_type("footholds", footholds, Mapping | None, "the footholds of a LocomotionCommand")
     selected = tuple((footholds or {}).values())
     for foothold in selected:
-        if not isinstance(foothold, Foothold):
-            raise ArgumentTypeError(
-                f"footholds: expected the footholds of a LocomotionCommand, got {type(foothold).__name__}"
-            )
+        check_type("footholds", foothold, Foothold, "the footholds of a LocomotionCommand")
     return selected
 
 

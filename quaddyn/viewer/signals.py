@@ -9,7 +9,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_number
+from ..robot.arguments import check_number, check_type
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..robot.validation import effective_effort_limits
@@ -83,8 +83,7 @@ def validate_signals(signals: object) -> dict[str, dict[str, float]]:
     """
     if signals is None:
         return {}
-    if not isinstance(signals, Mapping):
-        raise ArgumentTypeError(f"signals: expected a mapping {{panel: {{line: value}}}}, got {type(signals).__name__}")
+    check_type("signals", signals, Mapping, "a mapping {panel: {line: value}}")
     panels: dict[str, dict[str, float]] = {}
     for panel, lines in signals.items():
         if not (isinstance(panel, str) and isinstance(lines, Mapping) and all(isinstance(n, str) for n in lines)):

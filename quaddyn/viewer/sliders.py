@@ -14,8 +14,8 @@ from typing import NamedTuple, Self
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_number, check_positive
+from ..errors import ArgumentError
+from ..robot.arguments import check_number, check_positive, check_type
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
@@ -40,8 +40,7 @@ class Slider:
             ArgumentError: limits that are not finite and in order, or a value beyond them.
         """
         for argument, text in (("name", name), ("unit", unit), ("group", group)):
-            if not isinstance(text, str):
-                raise ArgumentTypeError(f"{argument}: expected a str, got {type(text).__name__}")
+            check_type(argument, text, str, "a str")
         low, high, value = check_number("low", low), check_number("high", high), check_number("value", value)
         if not (np.isfinite([low, high, value]).all() and low < high and low <= value <= high):
             raise ArgumentError(f"slider {name!r}: expected low <= value <= high, got {low:g}, {value:g}, {high:g}")

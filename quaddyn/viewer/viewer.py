@@ -21,7 +21,7 @@ from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..kinematics.capsule_model import CapsuleModel
 from ..locomotion import Foothold, LocomotionCommand
-from ..robot.arguments import check_number, check_positive
+from ..robot.arguments import check_number, check_positive, check_type
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
 from ..simulation.records import ContactPoint
@@ -100,8 +100,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         terrain: Terrain | Surface | Iterable[Surface] | None = None,
         max_pull_force: float | None = None,
     ) -> None:
-        if not isinstance(robot, Robot):
-            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        check_type("robot", robot, Robot, "a Robot from quaddyn.load")
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
             raise ArgumentError(f"port: expected an integer from 0 to 65535, got {port!r}")
         if not isinstance(host, str) or not host:
@@ -328,8 +327,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
 
     def _check_plant(self, plant: Plant) -> None:
         """Raises an error unless the argument is a plant of this robot."""
-        if not isinstance(plant, Plant):
-            raise ArgumentTypeError(f"plant: expected a Simulation or a MujocoPlant, got {type(plant).__name__}")
+        check_type("plant", plant, Plant, "a Simulation or a MujocoPlant")
         if plant.robot is not self.robot:
             raise ArgumentError(
                 f"plant: expected a plant of robot {self.robot.name!r}, got one of {plant.robot.name!r}"
@@ -349,8 +347,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Raises:
             ArgumentError: the name is in use, or a number is out of range.
         """
-        if not isinstance(robot, Robot):
-            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        check_type("robot", robot, Robot, "a Robot from quaddyn.load")
         if not isinstance(name, str) or not name or name in (REFERENCE_ROBOT, *self._drawing.other_robots):
             raise ArgumentError(f"name: expected a new name other than {REFERENCE_ROBOT!r}, got {name!r}")
         rgb = None if color is None else validate_vector("color", color, (3,)).tolist()
@@ -416,8 +413,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Raises:
             ArgumentError: capsules of a different robot.
         """
-        if model is not None and not isinstance(model, CapsuleModel):
-            raise ArgumentTypeError(f"model: expected a CapsuleModel, got {type(model).__name__}")
+        check_type("model", model, CapsuleModel | None, "a CapsuleModel")
         if model is not None and model.robot is not self.robot:
             raise ArgumentError(
                 f"model: expected a model of robot {self.robot.name!r}, got one of {model.robot.name!r}"

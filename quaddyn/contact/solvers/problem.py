@@ -10,8 +10,8 @@ import numpy as np
 from eigenpy import is_approx  # Pinocchio's own array layer
 
 from ...deprecation import renamed_attributes, renamed_fields, renamed_parameters
-from ...errors import ArgumentError, ArgumentTypeError
-from ...robot.arguments import check_number, check_vector
+from ...errors import ArgumentError
+from ...robot.arguments import check_number, check_type, check_vector
 from ...urdf.tree import Array
 
 #: Largest friction coefficient accepted; above about 50 the cone programs lose all their digits.
@@ -245,8 +245,7 @@ class ContactSolution:
 
 def check_problem(problem: object) -> None:
     """Raises `ArgumentTypeError` unless `problem` is a `ContactProblem`."""
-    if not isinstance(problem, ContactProblem):
-        raise ArgumentTypeError(f"problem: expected a ContactProblem, got {type(problem).__name__}")
+    check_type("problem", problem, ContactProblem, "a ContactProblem")
 
 
 class ContactSolver(Protocol):
