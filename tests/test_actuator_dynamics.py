@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.simulation import Actuators, MujocoPlant, Plant, Sensors, Simulation, rollout
@@ -163,8 +164,7 @@ def test_motors_with_backlash_move_alike_in_both_plants(leg: qd.Robot) -> None:
 def test_invalid_motors_are_rejected(leg: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match=f"backlash.*{leg.actuated[1]} is 0; pass rotor_inertia="):
         Actuators(leg, backlash=[0.0, 0.01])
-    with pytest.raises(qd.ArgumentError, match=r"delay.*seconds"):
-        Actuators(leg, delay=5.0)
+    raises(qd.ArgumentError, r"delay.*seconds", Actuators, leg, delay=5.0)
     for kind in PLANTS:
         with pytest.raises(qd.ArgumentError, match="backlash"):
             kind(leg, actuators=with_backlash(leg), integrator="rk4")

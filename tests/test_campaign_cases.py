@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import re
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import pinocchio as pin
 import pytest
 from campaign_examples import Throws
 from expected_outputs import check_expected_file, rounded
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.campaigns import (
@@ -28,11 +30,9 @@ from quaddyn.campaigns import (
     executors,
     run,
     store,
-    trial_campaign,
     trial_runner,
 )
 from quaddyn.campaigns.datasheet import (
-    MOVING_GAITS,
     DataSheet,
     FailedCase,
     Point,
@@ -72,7 +72,7 @@ from quaddyn.campaigns.walking_campaigns import (
 )
 from quaddyn.campaigns.worker import case_rng
 from quaddyn.errors import CampaignError
-from quaddyn.locomotion import GAITS, LocomotionController, Morphology
+from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.robot.inertial_update import with_payload
 from quaddyn.simulation import Simulation
 
@@ -613,19 +613,8 @@ def test_cases_in_flight_scale_with_workers_and_executor_errors_are_described() 
         assert campaign_runner._max_in_flight(executor) == most  # type: ignore[arg-type]
     own = CampaignError("mine")
     assert campaign_runner._executor_error(own) is own
-    for error, words in (
-        (
-            campaign_runner.BrokenExecutor("x"),
-            "the worker processes of the executor died and cannot be replaced; use quaddyn.campaigns.process_pool",
-        ),
-        (OSError("x"), "the connection to the executor's workers is lost (OSError)"),
-        (campaign_runner.CancelledError("x"), "the connection to the executor's workers is lost (CancelledError)"),
-        (ValueError("x"), "a worker cannot run the campaign: ValueError: x"),
-    ):
-        assert (
-            str(campaign_runner._executor_error(error))
-            == f"{words}. Finished results are stored; run the campaign again to continue"
-        )
+    for error, words in ((OSError("x"), "connection .* lost"), (ValueError("x"), "cannot run .* ValueError: x")):
+        assert re.search(words, str(campaign_runner._executor_error(error)))
 
 
 def test_table_columns_have_one_type_each(tmp_path: Any) -> None:
@@ -634,25 +623,17 @@ def test_table_columns_have_one_type_each(tmp_path: Any) -> None:
         kinds = _column_types(kept)
         assert kinds["number"] is int and kinds["record.x"] is float and kinds["record.success"] is bool
         assert kinds["case.what"] is str and kinds["error"] is str  # columns without entries
-    assert (
-        _common_type({int, float}) is float
-        and _common_type({int, bool}) is str
-        and _common_type({bool}) is bool
-        and _common_type(set()) is str
-    )
-    assert _convert(float, 3) == 3.0 and type(_convert(float, 3)) is float and _convert(str, True) == "True"
+    for types, common in (({int, float}, float), ({int, bool}, str), ({bool}, bool), (set(), str)):
+        assert _common_type(types) is common
+    assert type(_convert(float, 3)) is float and _convert(str, True) == "True"
 
 
 # -- workers -------------------------------------------------------------------------------------------------------
 def test_worker_deaths_are_counted_by_the_exception() -> None:
     killed = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
     other = type("KilledWorker", (Exception,), {"__module__": "elsewhere"})
-    assert [count_worker_deaths(error) for error in (WorkerDied(), killed(), other(), ValueError())] == [
-        1,
-        3,
-        None,
-        None,
-    ]
+    found = [count_worker_deaths(error) for error in (WorkerDied(), killed(), other(), ValueError())]
+    assert found == [1, 3, None, None]
 
 
 def test_worker_processes_use_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -714,37 +695,21 @@ def test_dask_executor_counts_workers_every_two_seconds_and_replaces_local_ones(
     assert own.slots == 1 and scaled == [3]
 
 
-def test_local_cluster_has_single_threaded_workers_on_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    dask = pytest.importorskip("dask")
-    made: list[Any] = []
-
-    def local(**options: Any) -> Any:
-        names = ("allowed-failures", "worker-saturation", "http.routes")
-        settings = [dask.config.get(f"distributed.scheduler.{name}") for name in names]
-        made.append((options, settings, dask.config.get("distributed.worker.http.routes")))
-        return SimpleNamespace(workers={"a": 1})
-
-    fake = SimpleNamespace(LocalCluster=local, Client=lambda *a, **options: SimpleNamespace(options=options))
+def test_local_cluster_listens_on_the_loopback_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dask")
+    made: list[dict[str, Any]] = []
+    fake = SimpleNamespace(
+        LocalCluster=lambda **options: made.append(options) or SimpleNamespace(workers={"a": 1}),
+        Client=lambda *_, **options: SimpleNamespace(options=options),
+    )
     monkeypatch.setitem(dask_executor.__globals__, "_import_distributed", lambda: fake)
-    there = dask_executor("local:3")
-    ((options, settings, routes),) = made
-    assert settings == [2, 1.0, []] and routes == [], "the third death is the last"
-    addresses = {name: "127.0.0.1:0" for name in ("dashboard_address", "worker_dashboard_address")}
-    expected = {"n_workers": 3, "threads_per_worker": 1, "host": "127.0.0.1", **addresses, "silence_logs": 50}
-    assert options == expected and there.client.options == {"set_as_default": False} and there._count == 1
+    assert dask_executor("local:3")._count == 1 and made[0]["n_workers"] == 3 and made[0]["threads_per_worker"] == 1
+    listening = {str(made[0][name]) for name in ("host", "dashboard_address", "worker_dashboard_address")}
+    assert listening == {"127.0.0.1", "127.0.0.1:0"}
     for address in ("local:", "local:0", "local:-1", "local:x"):
-        with pytest.raises(qd.ArgumentError, match="address: expected local:N with the number of workers N"):
-            dask_executor(address)
+        raises(qd.ArgumentError, "address: expected local:N with the number of workers N", dask_executor, address)
     with pytest.raises(qd.ArgumentError, match="expected tcp://HOST:PORT, tls://HOST:PORT or local:N, got 'http://x'"):
         dask_executor("http://x")
-
-
-def test_every_moving_gait_has_speed_trials() -> None:
-    assert (
-        set(MOVING_GAITS) == {name for name, gait in GAITS.items() if gait.has_swing_phase}
-        and "stand" not in MOVING_GAITS
-    )
-    assert trial_campaign.DEFAULT_COMMAND_SPEED == 0.25
 
 
 def test_numbers_in_cases_are_rounded_to_nine_decimals() -> None:

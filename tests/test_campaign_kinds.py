@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.campaigns import Failure, run
@@ -80,14 +81,11 @@ def test_changed_or_invalid_log_is_rejected(tmp_path: Path) -> None:
     campaign = IdentificationCampaign(robot="planar_3r", files=tuple(names))
     first, second = campaign.cases()
     Path(names[0]).write_bytes(Path(names[1]).read_bytes())
-    with pytest.raises(qd.ArgumentError, match="changed"):
-        campaign.run(first)
+    raises(qd.ArgumentError, "changed", campaign.run, first)
     Path(names[1]).write_text("nothing", encoding="utf-8")
     results = run(campaign, cases=[dataclasses.replace(second, content=next(iter(campaign.cases())).content)]).results
-    with pytest.raises(qd.ArgumentError, match="log 1"):
-        merge_results(results)
-    with pytest.raises(qd.ArgumentError, match="at least one"):
-        merge_results([])
+    raises(qd.ArgumentError, "log 1", merge_results, results)
+    raises(qd.ArgumentError, "at least one", merge_results, [])
     with pytest.raises(qd.ArgumentError, match="dump"):
         Accumulator(qd.load("planar_3r")).load(b"nothing")
     with pytest.raises(qd.ArgumentError, match="of the same robot"):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.campaigns.binomial_bounds import incomplete_beta, interim_tests, interval, lower_bound, upper_bound
@@ -54,8 +55,7 @@ def test_incomplete_beta_function_is_symmetric() -> None:
 
 @pytest.mark.parametrize("wrong", [(-1, 5, 0.95), (6, 5, 0.95), (0, 0, 0.95), (1, 2, 1.0), (1, 2, math.nan)])
 def test_impossible_counts_are_rejected(wrong: tuple[int, int, float]) -> None:
-    with pytest.raises(qd.ArgumentError, match="expected"):
-        lower_bound(*wrong)
+    raises(qd.ArgumentError, "expected", lower_bound, *wrong)
 
 
 def test_interim_tests_divide_the_risk() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from campaign_examples import Throw, Throws, Together
+from raising import raises
 from slow_parameters import NIGHT
 
 from quaddyn import campaigns
@@ -58,10 +59,8 @@ def test_cases_and_records_are_decoded_to_the_same_bits(x: float) -> None:
 def test_values_that_are_not_plain_are_rejected_by_name() -> None:
     with pytest.raises(ArgumentTypeError, match=r"Everything\.e\[1\].*array"):
         encode(Everything(0.0, 0, True, None, (1, np.zeros(2))))
-    with pytest.raises(ArgumentTypeError, match=r"record\['q'\]"):
-        encode_record({"q": [1, 2]})
-    with pytest.raises(ArgumentError, match="Throw"):
-        decode(Throw, '{"nothing": 1}')
+    raises(ArgumentTypeError, r"record\['q'\]", encode_record, {"q": [1, 2]})
+    raises(ArgumentError, "Throw", decode, Throw, '{"nothing": 1}')
 
 
 def test_serial_run_stores_every_case_in_order() -> None:
@@ -187,8 +186,7 @@ def test_files_that_are_not_stores_are_rejected(tmp_path: Path) -> None:
     text.write_text("no database\n" * 100, encoding="utf-8")
     with pytest.raises(StoreError, match="not a store of a campaign"):
         run(Throws(3), store=text)
-    with pytest.raises(StoreError, match="the file does not exist"):
-        Store.read(tmp_path / "none.db", Throws)
+    raises(StoreError, "the file does not exist", Store.read, tmp_path / "none.db", Throws)
     with pytest.raises(StoreError, match=r"its folder does not exist|unable to open"):
         run(Throws(3), store=tmp_path / "nowhere" / "runs.db")
 
@@ -197,8 +195,7 @@ def test_store_allows_one_writer_and_readers(tmp_path: Path) -> None:
     path, campaign = tmp_path / "runs.db", Throws(5)
     with Store.open(path, campaign) as store:
         run(campaign, store=store, cases=list(campaign.cases())[:3])
-        with pytest.raises(StoreError, match="another process"):
-            Store.open(path, campaign)
+        raises(StoreError, "another process", Store.open, path, campaign)
         with Store.read(path, Throws) as reader:
             assert len(reader) == 3
     assert run(campaign, store=path).ran == 2
@@ -260,10 +257,7 @@ def test_options_of_campaigns_are_checked() -> None:
     assert {f.name: f.metadata["help"] for f in fields(CheckedThrows)[-3:]} == {
         "colors": "one or more of red, blue", "speeds": "speeds [m/s]", "hands": "number of hands",
     }  # fmt: skip
-    with pytest.raises(UnknownNameError, match="unknown color 'bleu'; did you mean 'blue'"):
-        CheckedThrows(colors=("red", "bleu"))
+    raises(UnknownNameError, "unknown color 'bleu'; did you mean 'blue'", CheckedThrows, colors=("red", "bleu"))
     for speed in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(ArgumentError, match=r"speeds: expected positive numbers, got \(1.0, "):
-            CheckedThrows(speeds=(1.0, speed))
-    with pytest.raises(ArgumentError, match="hands: expected at least 1, got 0"):
-        CheckedThrows(hands=0)
+        raises(ArgumentError, r"speeds: expected positive numbers, got \(1.0, ", CheckedThrows, speeds=(1.0, speed))
+    raises(ArgumentError, "hands: expected at least 1, got 0", CheckedThrows, hands=0)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from campaign_examples import Together
+from raising import raises
 from slow_parameters import others_slow
 from typer.testing import CliRunner
 
@@ -51,8 +52,7 @@ def test_every_registered_campaign_is_a_command_with_its_options() -> None:
 @pytest.mark.parametrize("words", [("campaign", "throws", "--workers", "0"), ("datasheet", "go2")])
 def test_campaigns_and_data_sheets_reject_other_devices(words: tuple[str, ...], tmp_path: Path) -> None:
     for device, reason in (("cuda:1", "run on the CPU only, got 'cuda:1'"), ("tpu", "expected cpu, got 'tpu'")):
-        with pytest.raises(qd.ArgumentError, match=f"--device: .*{reason}"):
-            call(*words, "--device", device)
+        raises(qd.ArgumentError, f"--device: .*{reason}", call, *words, "--device", device)
     assert "1 cases" in call("campaign", "throws", "--trials", 1, "--workers", 0, "--device", "cpu")
 
 
@@ -101,10 +101,8 @@ def test_unregistered_campaign_needs_the_campaign_option(tmp_path: Path) -> None
         ("campaign_examples:Throw", "expected a subclass of quaddyn.campaigns.Campaign"),
         ("campaign_examples:Throws", "contains results of campaign 'together', not of 'throws'"),
     ):
-        with pytest.raises(CampaignError, match=message):
-            call("campaign", "show", store, "--campaign", wrong)
-    with pytest.raises(ArgumentError, match="--campaign: only accepted with a case"):
-        call("replay", tmp_path / "tick.npz", *named)
+        raises(CampaignError, message, call, "campaign", "show", store, "--campaign", wrong)
+    raises(ArgumentError, "--campaign: only accepted with a case", call, "replay", tmp_path / "tick.npz", *named)
 
 
 @pytest.mark.parametrize("beside", [True, False])
@@ -125,8 +123,7 @@ def test_module_named_in_a_store_is_not_imported(beside: bool, tmp_path: Path, m
     assert not (tmp_path / "chosen.py.ran").exists() and "chosen" not in sys.modules
     with contextlib.closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("DROP TABLE origin")  # the first stores had none
-    with pytest.raises(StoreError, match="not registered: unknown campaign 'together'"):
-        Store.read(store)
+    raises(StoreError, "not registered: unknown campaign 'together'", Store.read, store)
 
 
 def test_failures_are_grouped_and_errors_exit_with_1(tmp_path: Path) -> None:

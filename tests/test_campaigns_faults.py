@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from campaign_examples import Throw, Throws
+from raising import raises
 from slow_parameters import NIGHT, others_slow
 
 from quaddyn import campaigns
@@ -406,8 +407,7 @@ def test_worker_with_another_model_is_rejected(tmp_path: Path, executor: Executo
     campaign = Throws(3)
     with Store.open(tmp_path / "runs.db", campaign) as store:
         store._model = "another"
-        with pytest.raises(CampaignError, match="has another robot model"):
-            run(campaign, executor, store)
+        raises(CampaignError, "has another robot model", run, campaign, executor, store)
         assert len(store) == 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel
@@ -102,8 +103,7 @@ def test_excluded_pairs_have_a_reason(arms: qd.Robot, tmp_path: Path) -> None:
     assert len(near.pairs) <= len(everything.pairs)
     with pytest.raises(qd.UnknownNameError, match="left_lwoer"):
         CapsuleModel(arms, srdf=srdf.replace("left_lower", "left_lwoer"))
-    with pytest.raises(qd.ModelError, match="SRDF"):
-        CapsuleModel(arms, srdf="<sdf/>")
+    raises(qd.ModelError, "SRDF", CapsuleModel, arms, srdf="<sdf/>")
 
 
 @pytest.mark.parametrize(("radius", "length"), [(0.05, 0.4), (0.1, 0.02), (0.03, 0.0)])

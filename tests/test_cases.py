@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from xacro_stand_in import provide_xacro
 
 import quaddyn as qd
@@ -43,8 +44,7 @@ def test_invalid_visual_elements_are_warnings() -> None:
         new = [w for w in robot.report.warnings if w.reason not in {k.reason for k in known}]
         assert len(new) == {"plain": 0, "scale1": 2}.get(file.stem, 1), new
         if file.stem == "point_contact":
-            with pytest.raises(qd.ModelError, match=r"of size 0|radius 0"):
-                qd.load(file, strict=True)
+            raises(qd.ModelError, r"of size 0|radius 0", qd.load, file, strict=True)
         else:
             qd.load(file, strict=True)
 
@@ -130,8 +130,7 @@ def test_loop_with_a_massless_rod_is_solved() -> None:
         assert robot.actuated == ("motor",)
         assert qd.Dynamics(robot).crba([0.3]).item() == pytest.approx(0.002871, abs=5e-7)
     assert qd.cross_check(robot, samples=5).passed
-    with pytest.raises(qd.ModelError, match="joint 'pin'"):
-        qd.load(file, loops=False, allow_massless=True)
+    raises(qd.ModelError, "joint 'pin'", qd.load, file, loops=False, allow_massless=True)
 
 
 def test_wheel_radius_without_mesh_is_assumed_with_a_warning() -> None:
@@ -143,15 +142,13 @@ def test_wheel_radius_without_mesh_is_assumed_with_a_warning() -> None:
     ) in robot.legs.values():  # wheel about the center of mass on the axle, with the radius of a disc of its inertia
         assert np.abs(leg.foot.offset) == pytest.approx([0.0, 0.05, 0.0])
         assert leg.foot.radius == pytest.approx(np.sqrt(2.0 * 0.001 / 0.6))
-    with pytest.raises(qd.ModelError, match="strict=True"):
-        qd.load(CASES / "wheels_of_dae" / "robot.urdf", strict=True)
+    raises(qd.ModelError, "strict=True", qd.load, CASES / "wheels_of_dae" / "robot.urdf", strict=True)
 
 
 def test_driven_wheels_are_rejected_by_locomotion() -> None:
     robot = qd.load(CASES / "wheels_trot" / "robot.urdf", strict=True)
     assert {leg.foot.radius for leg in robot.legs.values()} == {0.07}
-    with pytest.raises(qd.ArgumentError, match=r"does not support wheels.*FL_wheel_joint.*type=\"fixed\""):
-        LocomotionController(robot)
+    raises(qd.ArgumentError, r"does not support wheels.*FL_wheel_joint.*type=\"fixed\"", LocomotionController, robot)
     text = (CASES / "wheels_trot" / "robot.urdf").read_text(encoding="utf-8")
     held = qd.load(text.replace('type="continuous"', 'type="fixed"'))
     assert [leg.foot.radius for leg in held.legs.values()] == pytest.approx([0.07] * 4)

@@ -13,6 +13,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from slow_parameters import others_slow
 from urdf_editing import CORNERS, FEET, HIP, SHANK, THIGH, Segment, Urdf, X, Y, Z, dog
 
@@ -69,15 +70,13 @@ def test_humanoid_with_arms_in_front_is_a_biped() -> None:
     assert [leg.knee for leg in robot.legs.values()] == ["l_knee", "r_knee"]
     np.testing.assert_allclose(lowest_points(robot), 0.0, rtol=0, atol=1e-9)
     assert "arm 'l_shoulder_pitch' to 'l_wrist_roll'" in verdict(robot) and "margin" in verdict(robot)
-    with pytest.raises(qd.ArgumentError, match="requires a quadruped"):
-        qd.LocomotionController(robot)
+    raises(qd.ArgumentError, "requires a quadruped", qd.LocomotionController, robot)
 
 
 def test_locomotion_rejects_locked_legs() -> None:
     robot = qd.load(CASES / "locked_legs" / "robot.urdf")
     assert set(robot.feet) == set(FEET)
-    with pytest.raises(qd.ArgumentError, match=r"leg FL .* is locked: 'FL_hip_joint', .*limits="):
-        qd.LocomotionController(robot)
+    raises(qd.ArgumentError, r"leg FL .* is locked: 'FL_hip_joint', .*limits=", qd.LocomotionController, robot)
 
 
 def test_leg_names_determine_the_heading_of_a_reversed_base() -> None:
@@ -148,8 +147,7 @@ def test_quadruped_with_front_left_right_and_rear_leg_stands() -> None:
     angles = np.array([[robot.q_home[robot.configuration_index(j)] for j in x.joints] for x in robot.legs.values()])
     np.testing.assert_allclose(angles, angles[[0, 0, 0, 0]], rtol=0, atol=1e-9)  # all four legs stand alike
     assert [leg.side for leg in robot.legs.values()] == ["center", "left", "right", "center"]
-    with pytest.raises(qd.ArgumentError, match="requires a quadruped"):
-        qd.LocomotionController(robot)
+    raises(qd.ArgumentError, "requires a quadruped", qd.LocomotionController, robot)
 
 
 @pytest.mark.slow
@@ -267,14 +265,12 @@ def test_base_argument_rotates_robots_attached_to_a_world_link(top: str, kind: s
     "base", [(1, 2), np.diag([1, 1, -1]), np.diag([2, 1, 1]), [[1, 0, 0], [0, 1, 0], [0, 0, math.nan]], "up", {}]
 )
 def test_base_argument_must_be_a_rotation(base: object) -> None:
-    with pytest.raises(qd.ArgumentError, match="base"):
-        qd.load("small_quadruped", base=base)
+    raises(qd.ArgumentError, "base", qd.load, "small_quadruped", base=base)
 
 
 def test_link_named_turned_base_is_rejected_with_the_base_argument() -> None:
     urdf = dog().add_link("turned_base").add_joint("there", "fixed", "trunk", "turned_base")
-    with pytest.raises(qd.ModelError, match="turned_base"):
-        qd.load(str(urdf), base=(0, 0, 1))
+    raises(qd.ModelError, "turned_base", qd.load, str(urdf), base=(0, 0, 1))
 
 
 def test_leg_names_that_contradict_positions_raise_a_warning() -> None:
@@ -292,8 +288,7 @@ def test_legs_argument_overrides_recognition() -> None:
     assert qd.load("small_quadruped", legs="biped").feet == ("L", "R")
     given_legs = {side: [f"a{side}_{k}_joint" for k in (2, 3, 4, 5)] for side in "LR"}
     assert qd.load(text, legs=given_legs).root == "free"
-    with pytest.raises(qd.UnknownNameError, match="biped"):
-        qd.load(text, legs="bipedal")
+    raises(qd.UnknownNameError, "biped", qd.load, text, legs="bipedal")
 
 
 def test_names_in_the_legs_argument_determine_the_heading() -> None:

@@ -9,6 +9,7 @@ import pytest
 from finite_differences import by_vector
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.contact import CompliantPlane, foot_forces
@@ -172,8 +173,7 @@ def test_forces_of_two_planes_add_and_vanish_without_penetration() -> None:
     ],
 )
 def test_invalid_plane_is_rejected_by_name(options: dict[str, object], word: str) -> None:
-    with pytest.raises(qd.ArgumentError, match=word):
-        plane(**options)
+    raises(qd.ArgumentError, word, plane, **options)
 
 
 def test_invalid_points_and_overflow_are_rejected_by_name() -> None:
@@ -189,16 +189,12 @@ def test_invalid_points_and_overflow_are_rejected_by_name() -> None:
         (lambda: p.derivatives(np.zeros(3), np.full(3, 1e308)), "overflows"),
         (lambda: p.energy(np.array([0.0, 0.0, -1e200])), "overflows"),
     ):
-        with pytest.raises(qd.ArgumentError, match=word):
-            call()
+        raises(qd.ArgumentError, word, call)
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    with pytest.raises(qd.UnknownNameError, match="FL"):
-        foot_forces(s, p, ("FLL",))
-    with pytest.raises(qd.ArgumentTypeError, match="planes"):
-        foot_forces(s, ("floor",))  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentTypeError, match="feet"):
-        foot_forces(s, p, "FL")
+    raises(qd.UnknownNameError, "FL", foot_forces, s, p, ("FLL",))
+    raises(qd.ArgumentTypeError, "planes", foot_forces, s, ("floor",))
+    raises(qd.ArgumentTypeError, "feet", foot_forces, s, p, "FL")
 
 
 def test_plane_is_frozen_and_can_be_pickled() -> None:

@@ -7,6 +7,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.contact import (
@@ -189,8 +190,7 @@ def test_tangential_moment_vanishes_at_the_center_of_pressure(go2: qd.Robot) -> 
     pressure = contacts.center_of_pressure(s, "belly", wrench)
     np.testing.assert_allclose(pressure, T.translation + T.rotation @ point, atol=1e-12)
     assert contacts.center_of_pressure(s, "belly", -wrench) is None
-    with pytest.raises(qd.ArgumentError, match="surface"):
-        contacts.center_of_pressure(s, contacts.names[0], wrench)
+    raises(qd.ArgumentError, "surface", contacts.center_of_pressure, s, contacts.names[0], wrench)
 
 
 # -- support -------------------------------------------------------------------------------------------------------
@@ -225,8 +225,7 @@ def test_hull_contains_every_point_and_margin_has_the_right_sign(seed: int, coun
     line = np.array([[0.0, 0.0], [1.0, 1.0]])
     for point, distance in ((2.0, np.sqrt(2.0)), (0.5, 0.0), (-1.0, np.sqrt(2.0))):  # outside, also along the line
         assert support_margin(line, np.full(2, point)) == pytest.approx(-distance)
-    with pytest.raises(qd.ArgumentError, match="points"):
-        support_polygon(np.full((2, 2), np.nan))
+    raises(qd.ArgumentError, "points", support_polygon, np.full((2, 2), np.nan))
 
 
 def test_support_polygon_is_robust_to_rounding() -> None:
@@ -254,12 +253,9 @@ def test_events_are_the_changes_of_contact_states() -> None:
     both = events.update(0.3, {"FL": False, "FR": True})
     assert [(e.name, e.kind) for e in both] == [("FL", "lift_off"), ("FR", "touchdown")]
     assert len(events.history) == 3
-    with pytest.raises(qd.ArgumentError, match="time"):
-        events.update(0.2, {})
-    with pytest.raises(qd.ArgumentError, match="time"):
-        events.update(np.nan, {})
-    with pytest.raises(qd.UnknownNameError, match="FX"):
-        events.update(0.4, {"FX": True})
+    raises(qd.ArgumentError, "time", events.update, 0.2, {})
+    raises(qd.ArgumentError, "time", events.update, np.nan, {})
+    raises(qd.UnknownNameError, "FX", events.update, 0.4, {"FX": True})
     events.reset()
     assert events.history == [] and events.in_contact == ()
     for k in range(MAX_HISTORY + 3):
@@ -364,12 +360,9 @@ def test_inverse_dynamics_reports_the_unbalanced_force(go2: qd.Robot) -> None:
     assert inverse_dynamics(s, contacts, up).slip == pytest.approx(1.0)  # the feet would lift off
     up[2] = -20.0
     assert inverse_dynamics(s, contacts, up).margin < 0.0  # the feet would have to pull
-    with pytest.raises(qd.ArgumentError, match="acceleration"):
-        inverse_dynamics(s, contacts, np.zeros(3))
-    with pytest.raises(qd.ArgumentError, match="weight"):
-        inverse_dynamics(s, contacts, up, torque_weight=0.0, force_weight=0.0)
-    with pytest.raises(qd.ArgumentError, match="rank_tolerance"):
-        inverse_dynamics(s, contacts, up, rank_tolerance=-1.0)
+    raises(qd.ArgumentError, "acceleration", inverse_dynamics, s, contacts, np.zeros(3))
+    raises(qd.ArgumentError, "weight", inverse_dynamics, s, contacts, up, torque_weight=0.0, force_weight=0.0)
+    raises(qd.ArgumentError, "rank_tolerance", inverse_dynamics, s, contacts, up, rank_tolerance=-1.0)
 
 
 # -- misuse --------------------------------------------------------------------------------------------------------
@@ -396,55 +389,37 @@ def test_inverse_dynamics_reports_the_unbalanced_force(go2: qd.Robot) -> None:
     ],
 )
 def test_invalid_contact_raises_an_error_that_names_the_argument(name: str, change: dict[str, object]) -> None:
-    with pytest.raises(qd.ArgumentError, match=name):
-        Contact(**({"name": "c", "frame": "f"} | change))  # type: ignore[arg-type]
+    raises(qd.ArgumentError, name, Contact, **{"name": "c", "frame": "f"} | change)
 
 
 def test_invalid_contact_set_raises_an_error_that_names_the_argument(go2: qd.Robot) -> None:
     foot = Contact.from_foot(go2, "FL")
-    with pytest.raises(qd.UnknownNameError, match="FX"):
-        Contact.from_foot(go2, "FX")
-    with pytest.raises(qd.ArgumentError, match="twice"):
-        ContactSet(go2, [foot, foot])
+    raises(qd.UnknownNameError, "FX", Contact.from_foot, go2, "FX")
+    raises(qd.ArgumentError, "twice", ContactSet, go2, [foot, foot])
     with pytest.raises(qd.UnknownNameError, match="nowhere"):
         ContactSet(go2, [Contact(name="c", frame="nowhere")])
-    with pytest.raises(qd.ArgumentTypeError, match="contacts"):
-        ContactSet(go2, "FL")
-    with pytest.raises(qd.ArgumentTypeError, match="contacts"):
-        ContactSet(go2, ["FL"])  # type: ignore[list-item]
-    with pytest.raises(qd.ArgumentTypeError, match="robot"):
-        ContactSet("go2", [])  # type: ignore[arg-type]
+    raises(qd.ArgumentTypeError, "contacts", ContactSet, go2, "FL")
+    raises(qd.ArgumentTypeError, "contacts", ContactSet, go2, ["FL"])
+    raises(qd.ArgumentTypeError, "robot", ContactSet, "go2", [])
     contacts = ContactSet(go2, [foot])
-    with pytest.raises(qd.UnknownNameError, match="FR"):
-        contacts.set_active("FR", True)
-    with pytest.raises(qd.UnknownNameError, match="FR"):
-        contacts.activate(("FL", "FR"))
+    raises(qd.UnknownNameError, "FR", contacts.set_active, "FR", True)
+    raises(qd.UnknownNameError, "FR", contacts.activate, ("FL", "FR"))
     assert contacts.active == ("FL",)
     s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
-    with pytest.raises(qd.UnknownNameError, match="FR"):
-        contacts.generalized_forces(s, {"FR": np.zeros(3)})
-    with pytest.raises(qd.ArgumentError, match="FL"):
-        contacts.generalized_forces(s, {"FL": np.zeros(6)})
-    with pytest.raises(qd.ArgumentError, match="faces"):
-        contacts.pyramid(s, faces=2)
+    raises(qd.UnknownNameError, "FR", contacts.generalized_forces, s, {"FR": np.zeros(3)})
+    raises(qd.ArgumentError, "FL", contacts.generalized_forces, s, {"FL": np.zeros(6)})
+    raises(qd.ArgumentError, "faces", contacts.pyramid, s, faces=2)
     with pytest.raises(qd.ArgumentError, match="another Robot object"):
         ContactSet.from_feet(qd.load("solo12")).jacobian(s)
-    with pytest.raises(qd.ArgumentTypeError, match="State"):
-        contacts.jacobian(go2.q_home)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match=r"^v"):
-        contacts.contact_problem(s, np.full(go2.nv, np.nan))
+    raises(qd.ArgumentTypeError, "State", contacts.jacobian, go2.q_home)
+    raises(qd.ArgumentError, r"^v", contacts.contact_problem, s, np.full(go2.nv, np.nan))
     for force in (np.full(3, np.nan), np.zeros(4)):
-        with pytest.raises(qd.ArgumentError, match="force"):
-            contacts.cone_margins({"FL": force})
-        with pytest.raises(qd.ArgumentError, match="force"):
-            cone_margin(foot, force)
+        raises(qd.ArgumentError, "force", contacts.cone_margins, {"FL": force})
+        raises(qd.ArgumentError, "force", cone_margin, foot, force)
     with pytest.raises(qd.UnknownNameError, match="foot"):
         contact_jacobian(s, "base")  # a frame that is not a foot
-    with pytest.raises(qd.ArgumentTypeError, match="contacts"):
-        inverse_dynamics(s, None, np.zeros(go2.nv))  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="point"):
-        support_margin(np.eye(3)[:, :2], np.array([np.nan, 0.0]))
-    with pytest.raises(qd.ArgumentError, match="polygon"):
-        support_margin(np.eye(3), np.zeros(2))
+    raises(qd.ArgumentTypeError, "contacts", inverse_dynamics, s, None, np.zeros(go2.nv))
+    raises(qd.ArgumentError, "point", support_margin, np.eye(3)[:, :2], np.array([np.nan, 0.0]))
+    raises(qd.ArgumentError, "polygon", support_margin, np.eye(3), np.zeros(2))
     with pytest.raises(qd.ArgumentTypeError, match="in_contact"):
         ContactEvents(("FL",)).update(0.0, ["FL"])  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import pytest
 from contact_states import Case, cases, violation
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from slow_parameters import others_slow
 
 import quaddyn as qd
@@ -239,8 +240,7 @@ def test_extreme_magnitudes_give_finite_results_and_a_correct_status() -> None:
 )
 def test_invalid_problem_raises_an_error_that_names_the_argument(name: str, change: dict[str, object]) -> None:
     good = {"G": np.eye(3), "g": np.zeros(3), "friction": 0.5}
-    with pytest.raises(qd.ArgumentError, match=f"^{name}"):
-        ContactProblem(**(good | change))  # type: ignore[arg-type]
+    raises(qd.ArgumentError, f"^{name}", ContactProblem, **good | change)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -256,14 +256,12 @@ def test_solver_accepts_varying_sizes_and_array_layouts(method: Method) -> None:
 
 def test_solvers_accept_only_contact_problems() -> None:
     for solver in (FrictionalSolver(), RigidSolver(), ImpactSolver(), CompliantSolver(1e4, dt=1e-3)):
-        with pytest.raises(qd.ArgumentTypeError, match="problem"):
-            solver.solve(np.eye(3))  # type: ignore[arg-type]
+        raises(qd.ArgumentTypeError, "problem", solver.solve, np.eye(3))
 
 
 def test_invalid_options_raise_errors_that_name_them() -> None:
     for options in ({"method": "magic"}, {"tolerance": 0.0}, {"tolerance": np.nan}, {"max_iterations": 0}):
-        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
-            FrictionalSolver(**options)  # type: ignore[arg-type]
+        raises(qd.ArgumentError, next(iter(options)), FrictionalSolver, **options)
     for name, arguments in (
         ("stiffness", {"stiffness": 0.0}),
         ("stiffness", {"stiffness": np.ones((2, 2))}),
@@ -271,14 +269,11 @@ def test_invalid_options_raise_errors_that_name_them() -> None:
         ("dt", {"dt": 0.0}),
         ("stiction_speed", {"stiction_speed": np.nan}),
     ):
-        with pytest.raises(qd.ArgumentError, match=name):
-            CompliantSolver(**({"stiffness": 1e4, "dt": 1e-3} | arguments))  # type: ignore[arg-type]
+        raises(qd.ArgumentError, name, CompliantSolver, **{"stiffness": 1e4, "dt": 1e-3} | arguments)
     with pytest.raises(qd.ArgumentError, match="stiffness"):
         CompliantSolver(np.ones(2), dt=1e-3).solve(ContactProblem(np.eye(3), np.zeros(3), 0.5))
-    with pytest.raises(qd.ArgumentError, match="restitution"):
-        ImpactSolver(1.1)
-    with pytest.raises(qd.ArgumentError, match="rank_tolerance"):
-        RigidSolver(rank_tolerance=1.0)
+    raises(qd.ArgumentError, "restitution", ImpactSolver, 1.1)
+    raises(qd.ArgumentError, "rank_tolerance", RigidSolver, rank_tolerance=1.0)
 
 
 # -- rigid contacts ------------------------------------------------------------------------------------------------

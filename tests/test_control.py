@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.control import JointPD, friction_compensation, gravity_compensation
@@ -121,8 +122,7 @@ def test_margin_is_negative_if_a_foot_would_have_to_pull() -> None:
 
 def test_compensation_rejects_invalid_arguments_by_name() -> None:
     robot, dyn, s = standing("go2")
-    with pytest.raises(qd.UnknownNameError, match="FL"):
-        gravity_compensation(s, ("LF",))
+    raises(qd.UnknownNameError, "FL", gravity_compensation, s, ("LF",))
     for options in (
         {"stance": ("FL", "FL")},
         {"friction": 0.0},
@@ -132,8 +132,7 @@ def test_compensation_rejects_invalid_arguments_by_name() -> None:
         {"acceleration": "up"},
         {"acceleration": np.full(robot.nv, np.nan)},
     ):
-        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
-            gravity_compensation(s, **options)
+        raises(qd.ArgumentError, next(iter(options)), gravity_compensation, s, **options)
     dyn.update(robot.q_home, np.zeros(robot.nv))
     with pytest.raises(qd.StaleStateError):
         gravity_compensation(s)
@@ -147,8 +146,7 @@ def test_friction_compensation_equals_dry_and_viscous_friction() -> None:
     expected = qd.Dynamics(robot).joint_friction(v)[robot.actuated_index]
     np.testing.assert_allclose(friction_compensation(robot, v), expected, rtol=1e-12)
     assert np.abs(friction_compensation(robot, 1e-12 * v)).max() < 1e-9  # rounding errors of v cause no torque
-    with pytest.raises(qd.ArgumentError, match="v_desired"):
-        friction_compensation(robot, np.zeros(3))
+    raises(qd.ArgumentError, "v_desired", friction_compensation, robot, np.zeros(3))
     for speed in (0.0, -1.0, np.nan, "slow"):  # speed 0 would give 0 / 0 for a joint at rest
         with pytest.raises(qd.ArgumentError, match="stiction_speed"):
             friction_compensation(robot, np.zeros(robot.nv), stiction_speed=speed)
@@ -242,8 +240,7 @@ def test_pd_rejects_invalid_gains_and_vectors_by_name() -> None:
         {"bandwidth": "wide"},
         {"dt": None},
     ):
-        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
-            JointPD(robot, **options)
+        raises(qd.ArgumentError, next(iter(options)), JointPD, robot, **options)
     pd, q, v = JointPD(robot), robot.q_home, np.zeros(robot.nv)
     with pytest.raises(ValueError, match="read-only"):
         pd.kp[0] = 1.0
@@ -254,5 +251,4 @@ def test_pd_rejects_invalid_gains_and_vectors_by_name() -> None:
         ("v_desired", lambda: pd.compute(q, v, q, q)),
         ("feedforward", lambda: pd.compute(q, v, q, feedforward=v)),
     ):
-        with pytest.raises(qd.ArgumentError, match=call[0]):
-            call[1]()
+        raises(qd.ArgumentError, call[0], call[1])

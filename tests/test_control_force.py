@@ -9,6 +9,7 @@ from control_scene import bent_configuration, constrained_dynamics, random_state
 from finite_differences import along
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from slow_parameters import others_slow
 
 import quaddyn as qd
@@ -345,12 +346,9 @@ def test_invalid_arguments_are_rejected_by_name() -> None:
         ({"axes": -np.eye(3)}, "axes"),
         ({"axes": np.eye(2)}, "axes"),
     ):
-        with pytest.raises(qd.ArgumentError, match=word):
-            HybridControl(robot, "FL", **{"force": ("x",), **options})  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="rows"):
-        ForceControl(robot, "FL", rows=("rx",))
-    with pytest.raises(qd.UnknownNameError, match="FL"):
-        ForceControl(robot, "FLL")
+        raises(qd.ArgumentError, word, HybridControl, robot, "FL", **{"force": ("x",), **options})
+    raises(qd.ArgumentError, "rows", ForceControl, robot, "FL", rows=("rx",))
+    raises(qd.UnknownNameError, "FL", ForceControl, robot, "FLL")
     hybrid, pure = HybridControl(robot, "FL", force=("x",)), ForceControl(robot, "FL")
     s, at = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), np.zeros(3)
     for call, word in (
@@ -362,8 +360,7 @@ def test_invalid_arguments_are_rejected_by_name() -> None:
         (lambda: pure.compute(s, at, measured=at * np.nan), "measured"),
         (lambda: pure.storage(s, np.zeros(1)), "force"),
     ):
-        with pytest.raises(qd.ArgumentError, match=word):
-            call()
+        raises(qd.ArgumentError, word, call)
 
 
 def test_orientation_is_held_during_force_control() -> None:

@@ -11,6 +11,7 @@ from control_scene import bent_configuration, constrained_dynamics, random_state
 from finite_differences import along
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from raising import raises
 from slow_parameters import others_slow
 
 import quaddyn as qd
@@ -500,8 +501,7 @@ def test_distributing_the_bias_force_equals_gravity_compensation() -> None:
     a, b = distribute_load(s, s.h.copy(), ("FL", "RR", "RL")), gravity_compensation(s, ("FL", "RR", "RL"))
     np.testing.assert_array_equal(a.tau, b.tau)
     assert a.margin == b.margin
-    with pytest.raises(qd.ArgumentError, match="generalized_force"):
-        distribute_load(s, np.zeros(3))
+    raises(qd.ArgumentError, "generalized_force", distribute_load, s, np.zeros(3))
     with pytest.raises(qd.ArgumentError, match="stance"):
         distribute_load(s, s.h.copy(), "FL")
 
@@ -565,18 +565,15 @@ def test_torques_are_clamped_and_joints_named() -> None:
 )
 def test_invalid_gains_and_rows_raise_errors_that_name_them(options: dict[str, object], word: str) -> None:
     robot = qd.load("go2", root="fixed")
-    with pytest.raises(qd.ArgumentError, match=word):
-        CartesianImpedance(robot, "FL", **{"stiffness": 100.0, **options})  # type: ignore[arg-type]
+    raises(qd.ArgumentError, word, CartesianImpedance, robot, "FL", **{"stiffness": 100.0, **options})
 
 
 def test_invalid_frames_states_and_vectors_raise_errors_that_name_them() -> None:
     robot, other = qd.load("go2", root="fixed"), qd.load("solo12", root="fixed")
-    with pytest.raises(qd.UnknownNameError, match="FL_foot"):
-        CartesianImpedance(robot, "FL_foott", stiffness=1.0)
+    raises(qd.UnknownNameError, "FL_foot", CartesianImpedance, robot, "FL_foott", stiffness=1.0)
     with pytest.raises(qd.ArgumentError, match="expected a frame that joints or the root can move"):
         CartesianImpedance(robot, robot.tree.root.name, stiffness=1.0)
-    with pytest.raises(qd.ArgumentTypeError, match="robot"):
-        CartesianImpedance("go2", "FL", stiffness=1.0)  # type: ignore[arg-type]
+    raises(qd.ArgumentTypeError, "robot", CartesianImpedance, "go2", "FL", stiffness=1.0)
     with pytest.raises(qd.ArgumentError, match="null_space"):
         CartesianImpedance(robot, "FL", stiffness=1.0, null_space=NullSpacePosture(other))
     for options, word in (
@@ -587,8 +584,7 @@ def test_invalid_frames_states_and_vectors_raise_errors_that_name_them() -> None
         ({"tank_capacity": -1.0}, "tank_capacity"),
         ({"dt": 0.0}, "dt"),
     ):
-        with pytest.raises(qd.ArgumentError, match=word):
-            NullSpacePosture(robot, **options)  # type: ignore[arg-type]
+        raises(qd.ArgumentError, word, NullSpacePosture, robot, **options)
     impedance, turning = (
         CartesianImpedance(robot, "FL", stiffness=k, rows=r) for k, r in ((9.0, None), (1.0, ("ry",)))
     )
@@ -611,10 +607,8 @@ def test_invalid_frames_states_and_vectors_raise_errors_that_name_them() -> None
         ),
         (lambda: impedance.storage(s, at[:1]), "target"),
     ):
-        with pytest.raises(qd.ArgumentError, match=word):
-            call()
-    with pytest.raises(qd.UnknownNameError, match="FL"):
-        impedance.compute(s, at, stance=("FLL",))
+        raises(qd.ArgumentError, word, call)
+    raises(qd.UnknownNameError, "FL", impedance.compute, s, at, stance=("FLL",))
     dyn.update(robot.q_home, np.zeros(robot.nv))
     with pytest.raises(qd.StaleStateError):
         impedance.compute(s, at)

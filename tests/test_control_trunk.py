@@ -6,6 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from control_scene import constrained_dynamics, run, unlimited_robot
+from raising import raises
 from slow_parameters import others_slow
 
 import quaddyn as qd
@@ -137,15 +138,12 @@ def test_gains_scale_with_the_robot_and_invalid_ones_raise_errors() -> None:
         ({"bandwidth": 0.0}, "bandwidth"),
         ({"rows": ("q",)}, "rows"),
     ):
-        with pytest.raises(qd.ArgumentError, match=word):
-            VirtualModel(robot, **options)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentTypeError, match="robot"):
-        VirtualModel("go2")  # type: ignore[arg-type]
+        raises(qd.ArgumentError, word, VirtualModel, robot, **options)
+    raises(qd.ArgumentTypeError, "robot", VirtualModel, "go2")
     for name in ("ur5", "two_link_leg"):
         with pytest.raises(qd.ArgumentError, match="robot"):
             VirtualModel(qd.load(name))
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    with pytest.raises(qd.ArgumentError, match="Pose"):
-        given.compute(s, np.zeros(3))  # type: ignore[arg-type]
+    raises(qd.ArgumentError, "Pose", given.compute, s, np.zeros(3))
     with pytest.raises(qd.UnknownNameError):
         given.compute(s, s.placement(given.frame), stance=("LF",))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loop_robots import ankle
+from raising import raises
 from wbc_elements import IN_PYTHON, check_that_every_kind_is_there, controller_of_every_kind
 
 import quaddyn as qd
@@ -282,8 +283,7 @@ def test_gains_are_validated_before_any_is_set() -> None:
         ({"weight": "heavy"}, ArgumentTypeError, "com.weight: expected numbers"),
         ({"stiffness": 1.0, "mask": [1, 0, 1]}, ArgumentTypeError, "mask: expected bools"),
     ):
-        with pytest.raises(error, match=text):
-            com.set(**options)
+        raises(error, text, com.set, **options)
         assert (com.stiffness == before).all()
     com.set(stiffness=stiffness, mask=np.array([True, False, True]))  # the row that is not valid is not used
     assert (com.stiffness[[0, 2]] == 50.0).all() and (com.stiffness[1] == before[1]).all()
@@ -318,12 +318,9 @@ def test_contacts_are_names_or_bools() -> None:
     assert first.tau[0].tobytes() == second.tau[0].tobytes()
     assert by_default.compute(q, v).tau[1].tobytes() == second.tau[1].tobytes()
     assert first.forces.shape == (2, 4, 3) and not first.forces[:, 1:3].any()
-    with pytest.raises(UnknownNameError, match="FX"):
-        by_names.compute(q, v, ["FX"])
-    with pytest.raises(ArgumentTypeError, match=r"contacts: .* got dtype int64"):
-        by_names.compute(q, v, np.ones((2, 4), dtype=np.int64))
-    with pytest.raises(ArgumentError, match=r"contacts: .* got shape \(4,\)"):
-        by_names.compute(q, v, np.ones(4, dtype=bool))
+    raises(UnknownNameError, "FX", by_names.compute, q, v, ["FX"])
+    raises(ArgumentTypeError, r"contacts: .* got dtype int64", by_names.compute, q, v, np.ones((2, 4), dtype=np.int64))
+    raises(ArgumentError, r"contacts: .* got shape \(4,\)", by_names.compute, q, v, np.ones(4, dtype=bool))
 
 
 def test_surface_contacts_have_six_force_components() -> None:
@@ -373,8 +370,7 @@ def test_wrong_arguments_are_rejected_by_name() -> None:
     ]  # fmt: skip
     before = batch.references["com"].velocity.copy(), batch.friction.copy()
     for error, message, call in wrong:
-        with pytest.raises(error, match=message):
-            call()
+        raises(error, message, call)
     assert (batch.references["com"].velocity == before[0]).all() and (batch.friction == before[1]).all()
     assert batch.compute(q.tolist(), v.astype(int)).ok.all()
 

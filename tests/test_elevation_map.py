@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.estimation import ElevationMap
@@ -138,8 +139,7 @@ def test_heights_and_normals_are_interpolated_between_cells() -> None:
 )
 def test_invalid_input_is_rejected_by_name(make: object, words: str) -> None:
     assert callable(make)
-    with pytest.raises(qd.ArgumentError, match=words):
-        make()
+    raises(qd.ArgumentError, words, make)
 
 
 # -- terrain and depth camera -----------------------------------------------------------------------------------------
@@ -209,8 +209,7 @@ def test_invalid_cameras_are_rejected_by_name() -> None:
         ("depth_range", {"depth_range": (1.0, 0.5)}),
         ("noise", {"noise": -0.1}), ("frame", {"frame": "nose"}), ("placement", {"placement": np.eye(4)}),
     ):  # fmt: skip
-        with pytest.raises(qd.QuaddynError, match=words):
-            DepthCamera(robot, rng, **options)
+        raises(qd.QuaddynError, words, DepthCamera, robot, rng, **options)
     with pytest.raises(qd.ArgumentError, match="plant"):
         DepthCamera(robot, rng).read(Simulation(qd.load("go2")))
 

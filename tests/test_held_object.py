@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from robots_with_soles import two_arms
 
 import quaddyn as qd
@@ -179,34 +180,27 @@ def test_invalid_held_objects_are_rejected(robot: qd.Robot) -> None:
         qd.WholeBodyController(robot, constraints=[*level_0, held], contacts=contacts)
 
     left, right = palms(False)
-    with pytest.raises(qd.UnknownNameError, match="right"):
-        made(left)
+    raises(qd.UnknownNameError, "right", made, left)
     fixed = Contact(name="right", frame="right_palm", kind="surface", half_size=(0.04, 0.03))
-    with pytest.raises(qd.ArgumentError, match=r"'right' of 'object'.*force_only"):
-        made(left, fixed)
+    raises(qd.ArgumentError, r"'right' of 'object'.*force_only", made, left, fixed)
     wbc = qd.WholeBodyController(robot, contacts=[left, right])
     wbc.add(HeldObject(robot, ("left", "right"), "left_palm", MASS), level=0)
-    with pytest.raises(qd.ArgumentError, match="'right' is used by"):
-        wbc.remove_contact("right")
-    with pytest.raises(qd.ArgumentError, match="force_only"):
-        wbc.add_contact(fixed)
+    raises(qd.ArgumentError, "'right' is used by", wbc.remove_contact, "right")
+    raises(qd.ArgumentError, "force_only", wbc.add_contact, fixed)
     for options, word in (
         ({"mass": -1.0}, "mass"), ({"contacts": ()}, "contacts"), ({"contacts": ("left", "left")}, "contacts"),
         ({"inertia": np.diag([1.0, 1.0, 3.0])}, "inertia"), ({"inertia": np.eye(2)}, "inertia"),
         ({"com": (0.0, np.nan, 0.0)}, "com"), ({"damping": -1.0}, "damping"),
     ):  # fmt: skip
         given: dict[str, Any] = {"contacts": ("left", "right"), "frame": "left_palm", "mass": MASS} | options
-        with pytest.raises(qd.ArgumentError, match=word):
-            HeldObject(robot, **given)
+        raises(qd.ArgumentError, word, HeldObject, robot, **given)
     with pytest.raises(qd.UnknownNameError):
         HeldObject(robot, ("left",), "no palm", MASS)
     s = qd.Dynamics(robot).update(holding_configuration(robot), np.zeros(robot.nv))
     alone = HeldObject(robot, ("left",), "left_palm", MASS)
-    with pytest.raises(qd.ArgumentError, match="does not belong to a controller"):
-        alone.internal_forces(s, 1.0)
+    raises(qd.ArgumentError, "does not belong to a controller", alone.internal_forces, s, 1.0)
     qd.WholeBodyController(robot, constraints=[*level_0, alone], contacts=[left])
-    with pytest.raises(qd.ArgumentError, match="different points"):
-        alone.internal_forces(s, 1.0)
+    raises(qd.ArgumentError, "different points", alone.internal_forces, s, 1.0)
 
 
 def test_object_motion_and_internal_force_agree_with_mujoco(robot: qd.Robot) -> None:
@@ -378,11 +372,9 @@ def test_invalid_held_bodies_are_rejected(robot: qd.Robot) -> None:
         ({"inertia": np.zeros((3, 3))}, "inertia"), ({"inertia": np.diag([1.0, 1.0, 3.0])}, "inertia"),
         ({"com": (0.0, np.nan, 0.0)}, "com"),
     ):  # fmt: skip
-        with pytest.raises(qd.ArgumentError, match=words):
-            qd.simulation.HeldBody(**(good | wrong))
+        raises(qd.ArgumentError, words, qd.simulation.HeldBody, **good | wrong)
     body = qd.simulation.HeldBody(**good)
-    with pytest.raises(qd.ArgumentError, match="every name once"):
-        qd.Simulation(robot, held_bodies=[body, body])
+    raises(qd.ArgumentError, "every name once", qd.Simulation, robot, held_bodies=[body, body])
     with pytest.raises(qd.UnknownNameError):
         qd.Simulation(robot, held_bodies=[qd.simulation.HeldBody(**(good | {"frame": "no palm"}))])
     with pytest.raises(qd.ArgumentError, match="held"):

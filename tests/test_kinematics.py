@@ -11,6 +11,7 @@ import pytest
 from finite_differences import by_vector
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
@@ -597,8 +598,7 @@ def test_a_leg_without_closed_form_is_solved_numerically_with_the_same_branch_na
     assert not far.reached and far.distance == pytest.approx(0.2, abs=2e-3)
     with pytest.raises(UnreachableError):
         leg.inverse([0.1, 0.04, -0.6], strict=True)
-    with pytest.raises(qd.ArgumentError, match="angle"):
-        leg.inverse([0.1, 0.04, -0.3], angle=0.0)
+    raises(qd.ArgumentError, "angle", leg.inverse, [0.1, 0.04, -0.3], angle=0.0)
 
 
 def test_a_leg_that_is_straight_at_home_bends_to_either_side():
@@ -615,41 +615,29 @@ def test_a_leg_that_is_straight_at_home_bends_to_either_side():
 )
 def test_invalid_target_is_named(value):
     for call in (leg_of("go2", "FL").inverse, leg_of("go2", "FL").reachable, leg_of("go2", "FL").forward):
-        with pytest.raises(qd.ArgumentError, match=r"^[pq]: "):
-            call(value)
+        raises(qd.ArgumentError, r"^[pq]: ", call, value)
     with pytest.raises(qd.ArgumentError, match=r"^p: "):
         leg_of("go2", "FL").inverse_all(value)
 
 
 def test_wrong_types_names_and_options_are_named():
     leg, p = leg_of("go2", "FL"), [0.2, 0.15, -0.3]
-    with pytest.raises(qd.ArgumentTypeError, match=r"^p: "):
-        leg.inverse("somewhere")
-    with pytest.raises(qd.ArgumentError, match=r"^p: "):
-        leg.inverse_all(np.zeros((2, 3)))
-    with pytest.raises(qd.UnknownNameError, match="knee branch 'foreward'; did you mean 'forward'"):
-        leg.inverse(p, knee="foreward")
-    with pytest.raises(qd.UnknownNameError, match="hip branch 'under'"):
-        leg.inverse(p, hip="under")
-    with pytest.raises(qd.UnknownNameError, match="redundancy 'free'"):
-        leg.inverse(p, redundancy="free")
-    with pytest.raises(qd.UnknownNameError, match="leg 'LF'"):
-        LegKinematics(leg.robot, "LF")
+    raises(qd.ArgumentTypeError, r"^p: ", leg.inverse, "somewhere")
+    raises(qd.ArgumentError, r"^p: ", leg.inverse_all, np.zeros((2, 3)))
+    raises(qd.UnknownNameError, "knee branch 'foreward'; did you mean 'forward'", leg.inverse, p, knee="foreward")
+    raises(qd.UnknownNameError, "hip branch 'under'", leg.inverse, p, hip="under")
+    raises(qd.UnknownNameError, "redundancy 'free'", leg.inverse, p, redundancy="free")
+    raises(qd.UnknownNameError, "leg 'LF'", LegKinematics, leg.robot, "LF")
     for tolerance in (0.0, "tight", None):
-        with pytest.raises(qd.ArgumentError, match="tolerance"):
-            leg.inverse(p, tolerance=tolerance)
+        raises(qd.ArgumentError, "tolerance", leg.inverse, p, tolerance=tolerance)
     with pytest.raises(qd.ArgumentTypeError, match=r"^p: "):
         leg.inverse(np.array(p) + 0.1j)  # imaginary parts are not dropped silently
-    with pytest.raises(qd.ArgumentTypeError, match="robot"):
-        LegKinematics("go2", "FL")
-    with pytest.raises(qd.UnknownNameError, match="leg"):
-        LegKinematics(leg.robot, ["FL"])
-    with pytest.raises(qd.ArgumentError, match="two links"):
-        leg.inverse(p, angle=0.0)
+    raises(qd.ArgumentTypeError, "robot", LegKinematics, "go2", "FL")
+    raises(qd.UnknownNameError, "leg", LegKinematics, leg.robot, ["FL"])
+    raises(qd.ArgumentError, "two links", leg.inverse, p, angle=0.0)
     three = leg_of("three_link_leg")
     for angle in (np.nan, np.zeros(2), "down"):
-        with pytest.raises(qd.ArgumentError, match="angle"):
-            three.inverse([0.2, 0.0, -0.3], angle=angle)
+        raises(qd.ArgumentError, "angle", three.inverse, [0.2, 0.0, -0.3], angle=angle)
 
 
 def test_rounding_does_not_affect_how_a_numeric_leg_that_is_straight_at_home_bends():

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -177,16 +178,13 @@ def test_the_animation_shows_the_target_and_the_limits_of_a_branch() -> None:
     assert shares[-1] == 1.0
     assert texts[0] == "FL: knee backward, hip below"
     assert all(t.endswith("beyond the joint limits") for t in texts if t.startswith("FL: knee forward"))
-    with pytest.raises(qd.QuaddynError, match="seconds"):
-        show_branches(leg, viewer, seconds=0.0)
+    raises(qd.QuaddynError, "seconds", show_branches, leg, viewer, seconds=0.0)
 
 
 def test_options_out_of_range_are_rejected() -> None:
     leg = LegKinematics(qd.load("solo8"), "FL")
-    with pytest.raises(qd.QuaddynError, match="samples"):
-        survey_leg(leg, samples=0)
-    with pytest.raises(qd.QuaddynError, match="points"):
-        reachable_curve(leg, points=2)
+    raises(qd.QuaddynError, "samples", survey_leg, leg, samples=0)
+    raises(qd.QuaddynError, "points", reachable_curve, leg, points=2)
 
 
 def test_a_point_marker_is_created_where_it_is_requested() -> None:
@@ -196,5 +194,4 @@ def test_a_point_marker_is_created_where_it_is_requested() -> None:
     viewer.show(robot.q_home, points={"here": (0.1, 0.2, 0.3)}, show_com=False)
     assert len(viewer._scene.slots) == before + 1
     np.testing.assert_allclose(viewer._recording._frames[-1][1][-1][:3], (0.1, 0.2, 0.3), atol=1e-6)
-    with pytest.raises(qd.QuaddynError, match="points"):
-        viewer.show(robot.q_home, points={"here": (0.1, np.nan, 0.3)})
+    raises(qd.QuaddynError, "points", viewer.show, robot.q_home, points={"here": (0.1, np.nan, 0.3)})

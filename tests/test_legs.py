@@ -14,6 +14,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import urdf_editing
+from raising import raises
 from slow_parameters import others_slow
 from urdf_editing import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segment, Urdf, X, Y, Z, dog, leg_names
 
@@ -1013,10 +1014,8 @@ def test_stance_of_an_arm_raises() -> None:
 
 def test_unknown_leg_or_knee_direction_raises() -> None:
     robot = qd.load("small_quadruped")
-    with pytest.raises(qd.UnknownNameError, match="knee_direction"):
-        stance(robot, knee_direction={"LF": "forward"})
-    with pytest.raises(qd.ArgumentError, match="knee_direction"):
-        stance(robot, knee_direction={"FL": "sideways"})
+    raises(qd.UnknownNameError, "knee_direction", stance, robot, knee_direction={"LF": "forward"})
+    raises(qd.ArgumentError, "knee_direction", stance, robot, knee_direction={"FL": "sideways"})
 
 
 def test_home_without_a_level_stance_is_reported() -> None:
@@ -1025,8 +1024,7 @@ def test_home_without_a_level_stance_is_reported() -> None:
     robot = qd.load(str(dog({**dict.fromkeys(FEET, PLAIN), "RL": stiff}, hips=hips)))
     assert any("no level stance" in f.reason for f in robot.report.warnings)
     assert_inside_limits(robot, robot.q_home)
-    with pytest.raises(qd.ArgumentError, match="cannot stand level"):
-        stance(robot)
+    raises(qd.ArgumentError, "cannot stand level", stance, robot)
 
 
 def test_world_link_with_moving_joint_or_other_children_is_rejected_on_a_moving_root(
@@ -1038,8 +1036,7 @@ def test_world_link_with_moving_joint_or_other_children_is_rejected_on_a_moving_
     crowded.add_link("table", 5.0).add_joint("stand", "fixed", "world", "table")
     for urdf in (hinged, crowded):
         for root in ("free", "planar"):
-            with pytest.raises(qd.ModelError, match="world"):
-                qd.load(str(urdf), root=root)
+            raises(qd.ModelError, "world", qd.load, str(urdf), root=root)
         for root in (None, "fixed"):
             robot = qd.load(str(urdf), root=root)
             assert robot.root == "fixed"

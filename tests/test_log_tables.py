@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from test_runtime_log import go2 as go2
 from test_runtime_log import run as run
 from typer.testing import CliRunner
@@ -160,8 +161,7 @@ def test_log_without_its_robot_is_exported_without_transforms(files: dict[str, P
     np.savez(tmp_path / "old.npz", meta=np.frombuffer(text, dtype=np.uint8), **arrays)
     old = Log.load(tmp_path / "old.npz")
     assert old.columns().keys() == Log.load(files["simulation"]).columns().keys()
-    with pytest.raises(qd.ArgumentError, match="does not contain its robot"):
-        old.robot()
+    raises(qd.ArgumentError, "does not contain its robot", old.robot)
     with old.to_mcap(tmp_path / "old.mcap").open("rb") as file:
         topics = {each.topic for each in reader.make_reader(file).get_summary().channels.values()}
     assert {"/joint_states", "/odom"} < topics and "/tf" not in topics
@@ -177,7 +177,5 @@ def test_files_that_are_not_logs_are_rejected_by_name(tmp_path: Path) -> None:
         (b"PK\x03\x04 nothing", "not a log saved by quaddyn, or it is damaged"),
     ):
         path.write_bytes(content)
-        with pytest.raises(qd.ArgumentError, match=f"^{path}: .*{text}"):
-            load_log(path)
-    with pytest.raises(OSError, match="absent"):
-        load_log(tmp_path / "absent.npz")
+        raises(qd.ArgumentError, f"^{path}: .*{text}", load_log, path)
+    raises(OSError, "absent", load_log, tmp_path / "absent.npz")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
@@ -90,19 +91,15 @@ def test_arguments_override_the_preset_and_wrong_ones_are_rejected(robot: Robot)
     model = qd.MujocoPlant(robot, dt=DT, contact=own).model
     assert set(model.geom_condim.tolist()) == {4}
     np.testing.assert_array_equal(model.geom_solref[0], [-1e4, -200.0])
-    with pytest.raises(qd.UnknownNameError, match="contact 'sift'"):
-        qd.MujocoPlant(robot, contact="sift")
-    with pytest.raises(qd.QuaddynError, match="contact: expected the name of a preset"):
-        find_contact_parameters(3)  # type: ignore[arg-type]
+    raises(qd.UnknownNameError, "contact 'sift'", qd.MujocoPlant, robot, contact="sift")
+    raises(qd.QuaddynError, "contact: expected the name of a preset", find_contact_parameters, 3)
     for name, value in {
         "cone": "round", "impratio": 0.0, "condim": 1, "torsional": -1.0, "rolling": np.nan, "solref": (0.02, -1.0),
         "solimp": (0.9, 0.95, 0.0, 0.5, 2.0),
     }.items():  # fmt: skip
-        with pytest.raises(qd.ArgumentError, match=f"^{name}: "):
-            MujocoContact(**{name: value})  # type: ignore[arg-type]
+        raises(qd.ArgumentError, f"^{name}: ", MujocoContact, **{name: value})
     for name, value in {"solref": [0.02, 1.0], "solimp": (0.9, "x", 0.001, 0.5, 2.0), "rolling": "none"}.items():
-        with pytest.raises(qd.QuaddynError, match=f"^{name}: "):
-            MujocoContact(**{name: value})  # type: ignore[arg-type]
+        raises(qd.QuaddynError, f"^{name}: ", MujocoContact, **{name: value})
 
 
 def test_plant_name_of_a_trial_selects_the_contact_model() -> None:
@@ -114,8 +111,6 @@ def test_plant_name_of_a_trial_selects_the_contact_model() -> None:
     assert isinstance(made, qd.Simulation)
     made = make_trial_setup(Trial(robot="solo12", plant="embedded:creeping"), robot, np.random.default_rng(0)).plant
     assert isinstance(made, qd.Simulation)
-    with pytest.raises(qd.UnknownNameError, match="plant"):
-        Trial(robot="solo12", plant="mujoco:glass")
+    raises(qd.UnknownNameError, "plant", Trial, robot="solo12", plant="mujoco:glass")
     twice = Trial(robot="solo12", plant="mujoco:soft", options=(("plant.contact", "stiff"),))
-    with pytest.raises(qd.ArgumentError, match=r"plant\.contact"):
-        make_trial_setup(twice, robot, np.random.default_rng(0))
+    raises(qd.ArgumentError, r"plant\.contact", make_trial_setup, twice, robot, np.random.default_rng(0))

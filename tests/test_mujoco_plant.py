@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from slow_parameters import others_slow
 from test_simulation import Stand
 
@@ -203,8 +204,7 @@ def test_invalid_options_raise_errors_that_name_them() -> None:
         {"impratio": np.inf},
         {"integrator": "magic"},
     ):
-        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
-            MujocoPlant(robot, **options)  # type: ignore[arg-type]
+        raises(qd.ArgumentError, next(iter(options)), MujocoPlant, robot, **options)
     with pytest.raises(qd.ArgumentError, match="tau"):
         MujocoPlant(robot).step(np.zeros(11))
 

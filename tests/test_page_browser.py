@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from browser import PATIENCE, PLAIN_EDGES, Page, chromium, closed_afterwards, require
+from raising import raises
 
 import quaddyn as qd
 import quaddyn.viewer.video
@@ -527,8 +528,7 @@ def test_recording_is_rendered_to_video(recorded: Path, tmp_path: Path) -> None:
     assert shares[-1] == 1.0 and len(shares) == 5
     said = subprocess.run([ffmpeg, "-i", str(path)], capture_output=True, encoding="utf-8").stderr
     assert "Duration: 00:00:02.5" in said and "h264" in said and "320x240" in said
-    with pytest.raises(qd.ArgumentError, match="mp4"):
-        render_video(recorded, tmp_path / "film.gif")
+    raises(qd.ArgumentError, "mp4", render_video, recorded, tmp_path / "film.gif")
 
 
 @pytest.mark.slow
@@ -541,8 +541,7 @@ def test_browser_renders_the_video_without_ffmpeg(
     assert render_video(recorded, path, fps=2.0, size=(320, 240)) == "browser"
     assert path.read_bytes()[:4] == b"\x1a\x45\xdf\xa3" and path.stat().st_size > 3000  # Matroska's magic number
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(qd.QuaddynError, match="browser"):
-        render_video(recorded, path)
+    raises(qd.QuaddynError, "browser", render_video, recorded, path)
 
 
 def test_page_loads_automatically_and_shows_a_loading_message(

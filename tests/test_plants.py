@@ -12,6 +12,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from slow_parameters import NIGHT, others_slow
 from test_simulation import Stand
 
@@ -682,8 +683,7 @@ def test_pushes_add_up_expire_and_are_validated(kind: Plants) -> None:
             plant.push(frame, force, duration=1.0)  # type: ignore[arg-type]
         with pytest.raises(error):
             plant.step(np.zeros(12), external={frame: force})  # type: ignore[dict-item]
-    with pytest.raises(qd.ArgumentError, match="duration"):
-        plant.push("base_link", f, duration=0.0)
+    raises(qd.ArgumentError, "duration", plant.push, "base_link", f, duration=0.0)
 
 
 # -- motors --------------------------------------------------------------------------------------------------------
@@ -712,10 +712,8 @@ def test_driving_torque_falls_from_corner_speed_to_no_load_speed() -> None:
         ("rotor_inertia", np.zeros(3)),
         ("no_load_speed", "x"),
     ):
-        with pytest.raises(qd.ArgumentError, match=name):
-            Actuators(robot, **{name: value})  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="corner_speed"):
-        Actuators(robot, corner_speed=6.0, no_load_speed=5.0)
+        raises(qd.ArgumentError, name, Actuators, robot, **{name: value})
+    raises(qd.ArgumentError, "corner_speed", Actuators, robot, corner_speed=6.0, no_load_speed=5.0)
     with pytest.raises(qd.ArgumentError, match="actuators"):
         Simulation(robot_of("solo12"), actuators=motors)
 
@@ -780,8 +778,7 @@ def test_restored_plants_continue_bit_for_bit(kind: Plants) -> None:
         kind(robot_of("solo12")).restore(saved)
     with pytest.raises(qd.ArgumentError, match="checkpoint"):
         kind(robot, terrain=ground, dt=2e-3).restore(saved)
-    with pytest.raises(qd.ArgumentTypeError, match="checkpoint"):
-        plant.restore("x")
+    raises(qd.ArgumentTypeError, "checkpoint", plant.restore, "x")
     q = plant.q
     with pytest.raises(qd.ArgumentError, match="spheres"):
         plant.restore(kind(robot, spheres={"trunk": ContactSphere("base", 0.1)}).checkpoint())
@@ -813,8 +810,7 @@ def test_checkpoint_or_log_of_another_plant_is_rejected_with_the_differences(kin
         ({"inner": inner[:-1]}, "state"),
     ):
         other = replace(saved, **changed)
-        with pytest.raises(qd.ArgumentError, match=f"^checkpoint: was taken from a different plant .*{said}"):
-            plant.restore(other)
+        raises(qd.ArgumentError, f"^checkpoint: was taken from a different plant .*{said}", plant.restore, other)
         message = f"^log: its initial state does not fit: checkpoint: was taken from a different plant .*{said}"
         with pytest.raises(qd.ArgumentError, match=message):
             plant.replay(replace(log, initial_checkpoint=other))
@@ -853,22 +849,15 @@ def test_a_log_replays_bit_for_bit(kind: Plants) -> None:
 def test_control_period_must_be_a_multiple_of_the_step(kind: Plants) -> None:
     plant = kind(robot_of("solo12"))
     for times in ({"control_dt": 0.0025}, {"control_dt": 0.0}, {"control_dt": np.nan}, {"control_dt": 5e-4}):
-        with pytest.raises(qd.ArgumentError, match="control_dt"):
-            plant.run(lambda p: np.zeros(12), 0.1, **times)
+        raises(qd.ArgumentError, "control_dt", plant.run, lambda p: np.zeros(12), 0.1, **times)
     for seconds in (0.0, 0.1005, np.inf):
-        with pytest.raises(qd.ArgumentError, match="duration"):
-            plant.run(lambda p: np.zeros(12), seconds, control_dt=0.002)
-    with pytest.raises(qd.ArgumentError, match="tau"):
-        plant.run(lambda p: np.zeros(11), 0.1)
+        raises(qd.ArgumentError, "duration", plant.run, lambda p: np.zeros(12), seconds, control_dt=0.002)
+    raises(qd.ArgumentError, "tau", plant.run, lambda p: np.zeros(11), 0.1)
     for seconds in (1e308, 1e12):
-        with pytest.raises(qd.ArgumentError, match="duration"):
-            plant.run(lambda p: np.zeros(12), seconds)
-    with pytest.raises(qd.ArgumentTypeError, match="controller"):
-        plant.run(None, 0.1)
-    with pytest.raises(qd.ArgumentTypeError, match="log"):
-        plant.replay(None)
-    with pytest.raises(qd.ArgumentTypeError, match="external"):
-        plant.step(np.zeros(12), external=["base_link"])
+        raises(qd.ArgumentError, "duration", plant.run, lambda p: np.zeros(12), seconds)
+    raises(qd.ArgumentTypeError, "controller", plant.run, None, 0.1)
+    raises(qd.ArgumentTypeError, "log", plant.replay, None)
+    raises(qd.ArgumentTypeError, "external", plant.step, np.zeros(12), external=["base_link"])
     plant.push("base_link", np.zeros(3), duration=1e307)
     plant.step(np.zeros(12))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, ArgumentTypeError
@@ -130,9 +131,7 @@ def test_mismatched_arguments_are_named(solo: qd.Robot) -> None:
         (lambda: rollout(sim, tau, v=np.zeros(18)), "together with the initial configurations"),
         (lambda: rollout(sim, tau, threads=0), "threads"),
     ):
-        with pytest.raises(ArgumentError, match=words):
-            call()
-    with pytest.raises(ArgumentTypeError, match="Simulation objects"):
-        rollout([sim, "plant"], tau)  # type: ignore[list-item]
+        raises(ArgumentError, words, call)
+    raises(ArgumentTypeError, "Simulation objects", rollout, [sim, "plant"], tau)
     none = rollout(sim, np.zeros((0, 12)))
     assert none.q.shape == (1, 0, solo.nq) and sim.time == 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from slow_parameters import others_slow
 
 import quaddyn as qd
@@ -172,12 +173,6 @@ def test_reset_returns_to_home_at_rest(go2: qd.Robot) -> None:
         sim.q[0] = 1.0
 
 
-def test_torques_saturate_at_the_effort_limits(go2: qd.Robot) -> None:
-    sim = qd.Simulation(go2)
-    sim.step(np.full(go2.nu, 1e4))
-    np.testing.assert_array_equal(sim.tau, go2.effort_limits)
-
-
 @pytest.mark.parametrize(
     ("tau", "error"),
     [
@@ -192,8 +187,7 @@ def test_step_rejects_an_invalid_torque_by_name_and_keeps_its_state(
     go2: qd.Robot, tau: object, error: type[Exception]
 ) -> None:
     sim = qd.Simulation(go2)
-    with pytest.raises(error, match="tau"):
-        sim.step(tau)  # type: ignore[arg-type]
+    raises(error, "tau", sim.step, tau)
     np.testing.assert_array_equal(sim.q, go2.q_home)
     assert sim.time == 0.0
 
@@ -209,14 +203,11 @@ def test_invalid_options_raise_errors_that_name_them(go2: qd.Robot) -> None:
         {"contact": "magic"},
         {"floor": np.nan},
     ):
-        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
-            qd.Simulation(go2, **options)  # type: ignore[arg-type]
+        raises(qd.ArgumentError, next(iter(options)), qd.Simulation, go2, **options)
     sim, q = qd.Simulation(go2), go2.q_home.copy()
     q[3:7] *= 1.01
-    with pytest.raises(qd.ArgumentError, match="q"):
-        sim.reset(q)
-    with pytest.raises(qd.ArgumentError, match="v"):
-        sim.reset(None, np.full(go2.nv, np.nan))
+    raises(qd.ArgumentError, "q", sim.reset, q)
+    raises(qd.ArgumentError, "v", sim.reset, None, np.full(go2.nv, np.nan))
 
 
 def test_divergence_error_contains_the_last_finite_state() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.compiler import interpret
@@ -313,10 +314,8 @@ def test_wrong_arguments_are_named() -> None:
         (lambda: batch.set_parameters(payload=[1.0, 2.0]), "payload"),
         (lambda: Simulation(qd.load("two_link_leg", root="fixed")).batch(1).set_parameters(payload=1.0), "fixed"),
     ):
-        with pytest.raises(ArgumentError, match=words):
-            call()
-    with pytest.raises(ArgumentTypeError, match="mask: expected bools"):
-        batch.reset(np.array([0, 1, 2]))
+        raises(ArgumentError, words, call)
+    raises(ArgumentTypeError, "mask: expected bools", batch.reset, np.array([0, 1, 2]))
     assert (batch.q == before).all()
     with pytest.raises(ValueError, match="read-only"):
         batch.q[0, 0] = 1.0

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from test_simulation import Stand
 
 import quaddyn as qd
@@ -181,13 +182,11 @@ def test_invalid_sensor_options_are_rejected_by_name(go2: qd.Robot) -> None:
         (lambda: Imu(gyro_bias_walk=np.inf), "gyro_bias_walk"),
         (lambda: Sensors(go2, rng()).read(Simulation(qd.load("solo12"))), "plant"),
     ):
-        with pytest.raises(qd.ArgumentError, match=name):
-            make()
+        raises(qd.ArgumentError, name, make)
     with pytest.raises(qd.UnknownNameError, match="bas"):
         Sensors(go2, rng(), imu=Imu(frame="bas"))
     sim, sensors = Simulation(go2), Sensors(go2, rng())
     sim.step(np.zeros(go2.nu))
     sensors.read(sim)
     sim.reset()
-    with pytest.raises(qd.ArgumentError, match="time"):
-        sensors.read(sim)
+    raises(qd.ArgumentError, "time", sensors.read, sim)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 from robots_with_soles import BOX, biped
 
 import quaddyn as qd
@@ -76,15 +77,12 @@ def test_sole_is_the_largest_rectangle_at_the_bottom_of_the_foot(
 @pytest.mark.parametrize("shapes", [BALL, BAR, ""], ids=["ball", "bar", "none"])
 def test_feet_without_a_flat_sole_raise_a_clear_error(shapes: str) -> None:
     robot = qd.load(biped(shapes))
-    with pytest.raises(qd.ArgumentError, match=r"no flat sole.*half_size"):
-        Contact.from_sole(robot, "L")
-    with pytest.raises(qd.UnknownNameError, match="foot"):
-        Contact.from_sole(robot, "left")
+    raises(qd.ArgumentError, r"no flat sole.*half_size", Contact.from_sole, robot, "L")
+    raises(qd.UnknownNameError, "foot", Contact.from_sole, robot, "left")
 
 
 def test_contacts_that_are_not_surfaces_raise_errors(robot: qd.Robot) -> None:
-    with pytest.raises(qd.ArgumentError, match="rotation: expected None for the point"):
-        Contact(name="c", frame="L", rotation=np.eye(3))
+    raises(qd.ArgumentError, "rotation: expected None for the point", Contact, name="c", frame="L", rotation=np.eye(3))
     for wrong in (np.zeros((3, 3)), -np.eye(3), np.eye(2), np.full((3, 3), np.nan)):
         with pytest.raises(qd.ArgumentError, match="rotation: expected"):
             Contact(name="c", frame="L", kind="surface", half_size=(0.1, 0.1), rotation=wrong)
@@ -96,14 +94,10 @@ def test_contacts_that_are_not_surfaces_raise_errors(robot: qd.Robot) -> None:
     for plant in (qd.Simulation, qd.MujocoPlant):
         with pytest.raises(qd.ArgumentError, match="soles: expected contacts of kind 'surface'"):
             plant(robot, soles=[Contact.from_foot(robot, "L")])
-        with pytest.raises(qd.ArgumentError, match="soles: expected every name once"):
-            plant(robot, soles=[sole, sole])
-        with pytest.raises(qd.ArgumentTypeError, match="soles"):
-            plant(robot, soles=[robot])
-    with pytest.raises(qd.ArgumentError, match="at least one"):
-        flat_foot_stance(robot, [])
-    with pytest.raises(qd.ArgumentError, match="no stance with flat feet"):
-        flat_foot_stance(robot, [sole], height=3.0)
+        raises(qd.ArgumentError, "soles: expected every name once", plant, robot, soles=[sole, sole])
+        raises(qd.ArgumentTypeError, "soles", plant, robot, soles=[robot])
+    raises(qd.ArgumentError, "at least one", flat_foot_stance, robot, [])
+    raises(qd.ArgumentError, "no stance with flat feet", flat_foot_stance, robot, [sole], height=3.0)
     with pytest.raises(qd.ArgumentError, match="free root"):
         flat_foot_stance(qd.load(biped(), root="fixed"), [sole])
 
@@ -250,8 +244,7 @@ def test_plants_with_soles_restore_only_checkpoints_of_such_plants(robot: qd.Rob
     flat.restore(there)
     flat.step(np.zeros(robot.nu))
     np.testing.assert_array_equal(flat.q, q)
-    with pytest.raises(qd.ArgumentError, match="from a different plant"):
-        round_one.restore(there)
+    raises(qd.ArgumentError, "from a different plant", round_one.restore, there)
     assert round_one.spheres == ("L", "R")
     with pytest.raises(qd.ArgumentError, match="spheres"):
         qd.Simulation(robot, soles=soles, spheres={"L": qd.simulation.ContactSphere("pelvis", 0.1)})
@@ -316,10 +309,8 @@ def test_polygons_of_soles_have_all_corners_or_the_requested_maximum() -> None:
         ({"polygon": [(0, 0), (1, np.nan), (2, 0)]}, "finite"),
         ({"polygon": np.eye(3), "kind": "point"}, "expected None for the point"),
     ):
-        with pytest.raises(qd.ArgumentError, match=words):
-            Contact(**({"name": "x", "frame": "L", "kind": "surface"} | wrong))
-    with pytest.raises(qd.ArgumentError, match="corners"):
-        Contact.from_sole(robot, "L", corners=2)
+        raises(qd.ArgumentError, words, Contact, **{"name": "x", "frame": "L", "kind": "surface"} | wrong)
+    raises(qd.ArgumentError, "corners", Contact.from_sole, robot, "L", corners=2)
 
 
 def test_polygonal_soles_allow_more_lean_than_rectangular_soles() -> None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionMode
@@ -88,10 +89,8 @@ def test_files_that_are_not_logs_are_rejected_without_advice_to_load_them_unsafe
     assert "pickle" not in str(caught.value)
     for text in (b"", b"nonsense", b"PK\x03\x04"):
         file.write_bytes(text)
-        with pytest.raises(qd.ArgumentError, match="not a log"):
-            Log.load(file)
-    with pytest.raises(OSError, match="none"):
-        Log.load(tmp_path / "none.npz")
+        raises(qd.ArgumentError, "not a log", Log.load, file)
+    raises(OSError, "none", Log.load, tmp_path / "none.npz")
 
 
 def test_log_is_exported_to_csv(log: Log, tmp_path: Path) -> None:

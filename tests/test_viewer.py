@@ -28,6 +28,7 @@ import pinocchio as pin
 import pytest
 import websockets.exceptions
 from call_counts import count_calls
+from raising import raises
 from slow_parameters import others_slow
 from test_capsules import URDF
 from websockets.sync.client import ClientConnection, connect
@@ -381,8 +382,7 @@ def test_contacts_are_drawn_with_points_forces_cones_and_support_polygon(go2: qd
         for end in (a, b):
             distance = min(np.linalg.norm(world[e] - corners[end], axis=1).min() for e in edges)
             assert distance < 0.01, edge
-    with pytest.raises(qd.ArgumentTypeError, match="contacts"):
-        viewer.show(sim.q, contacts=["FL"])  # type: ignore[list-item]
+    raises(qd.ArgumentTypeError, "contacts", viewer.show, sim.q, contacts=["FL"])
 
 
 def test_ground_normals_are_drawn_at_the_contact_points(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
@@ -622,12 +622,10 @@ def test_old_frames_are_discarded(go2: qd.Robot, tmp_path: Path) -> None:
 
 
 def test_recording_without_frames_raises_an_error(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
-    with pytest.raises(QuaddynError, match="nothing to record"):
-        viewer.record(tmp_path / "page.html")
+    raises(QuaddynError, "nothing to record", viewer.record, tmp_path / "page.html")
     viewer.show(go2.q_home)
     viewer.clear_recording()
-    with pytest.raises(QuaddynError, match="nothing to record"):
-        viewer.record(tmp_path / "page.html")
+    raises(QuaddynError, "nothing to record", viewer.record, tmp_path / "page.html")
 
 
 def test_ten_seconds_of_go2_with_meshes_fit_in_two_megabytes(go2: qd.Robot, tmp_path: Path) -> None:
@@ -689,8 +687,7 @@ def test_invalid_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
         (ArgumentError, "fps", lambda: Viewer(go2, serve=False, fps=0)),
         (QuaddynError, "serve=False", lambda: viewer.url),
     ):
-        with pytest.raises(kind, match=match):
-            call()
+        raises(kind, match, call)
 
 
 def test_show_makes_few_calls_per_tick(go2: qd.Robot) -> None:
@@ -807,10 +804,8 @@ def test_other_machines_need_a_token_even_to_watch(go2: qd.Robot) -> None:
             watcher.send(json.dumps({"keys": ["KeyW"]}))
             watcher.ping().wait(10)
             assert not viewer.pressed_keys
-    with pytest.raises(ServerError, match="host"):
-        Viewer(go2, meshes=False, host="no.such.host.invalid")
-    with pytest.raises(ArgumentError, match="host"):
-        Viewer(go2, meshes=False, host="")
+    raises(ServerError, "host", Viewer, go2, meshes=False, host="no.such.host.invalid")
+    raises(ArgumentError, "host", Viewer, go2, meshes=False, host="")
 
 
 def test_server_listens_only_on_the_loopback_interface(go2: qd.Robot) -> None:
@@ -993,8 +988,7 @@ def test_number_of_connections_is_bounded(go2: qd.Robot, monkeypatch: pytest.Mon
 def test_port_in_use_raises_one_clear_error(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer:
         port = port_of(viewer)
-        with pytest.raises(ServerError, match=str(port)):
-            Viewer(go2, meshes=False, port=port)
+        raises(ServerError, str(port), Viewer, go2, meshes=False, port=port)
 
 
 def test_closing_or_dropping_a_viewer_frees_its_port(go2: qd.Robot) -> None:
@@ -1174,8 +1168,7 @@ def test_sliders_stay_within_their_limits_and_are_sent_to_later_pages(go2: qd.Ro
                 pass
             assert header["sliders"][0]["value"] == 0.25
         for low, high, value in ((1.0, 0.0, 0.5), (0.0, 1.0, 2.0), (0.0, np.inf, 1.0)):
-            with pytest.raises(ArgumentError, match="slider"):
-                viewer.add_slider("x", low, high, value)
+            raises(ArgumentError, "slider", viewer.add_slider, "x", low, high, value)
         viewer.add_slider("gain", 0.0, 1.0, 0.5)
         assert viewer.sliders == {"gain": 0.5, "__proto__": 0.0}, "another one in its place"
     alone = Viewer(go2, serve=False, meshes=False)
@@ -1244,8 +1237,7 @@ def test_ghost_is_drawn_at_the_reference_configuration(go2: qd.Robot, tmp_path: 
     for body in go2.bodies:
         np.testing.assert_allclose(ghost[f"Ghost/{body.name}"], real[f"Robot/{body.name}"], atol=2e-4)
     assert not any(name.startswith("Ghost") for frame in (0, 2) for name in take.world(frame))
-    with pytest.raises(ArgumentError, match="reference_q"):
-        viewer.show(q, reference_q=q[:-1])
+    raises(ArgumentError, "reference_q", viewer.show, q, reference_q=q[:-1])
 
 
 def test_further_robots_and_ghosts_are_drawn_at_their_configurations(go2: qd.Robot, tmp_path: Path) -> None:
@@ -1273,8 +1265,7 @@ def test_further_robots_and_ghosts_are_drawn_at_their_configurations(go2: qd.Rob
         (ArgumentError, "color", lambda: viewer.add_robot("b", go2, color=(2.0, 0.0, 0.0))),
         (TypeError, "robot", lambda: viewer.add_robot("b", "go2")),
     ):
-        with pytest.raises(kind, match=match):
-            call()
+        raises(kind, match, call)
 
 
 def test_limits_and_deficits_of_a_command_belong_to_bodies(go2: qd.Robot, tmp_path: Path) -> None:
@@ -1296,8 +1287,7 @@ def test_limits_and_deficits_of_a_command_belong_to_bodies(go2: qd.Robot, tmp_pa
     for name in active:
         assert f"{name}: active" in texts[name.removesuffix("_joint torque limit")]
     assert "com z: " in texts["base"] and "m/s^2 short of its target (level 1)" in texts["base"]
-    with pytest.raises(TypeError, match="command"):
-        viewer.show(go2.q_home, command=hard.tau)
+    raises(TypeError, "command", viewer.show, go2.q_home, command=hard.tau)
 
 
 def test_joints_of_arms_are_plotted_and_void_limits_do_not_scale_torques(tmp_path: Path) -> None:
@@ -1344,8 +1334,7 @@ def test_plots_contain_the_given_signals(viewer: Viewer, go2: qd.Robot, tmp_path
     assert height[0] == pytest.approx(pin.centerOfMass(go2.model, go2.model.createData(), go2.q_home)[2], abs=1e-5)
     assert height[2] == 9.0, "the caller's own"
     for bad, kind in (([1], TypeError), ({"a": 1.0}, TypeError), ({"a": {"b": "c"}}, TypeError)):
-        with pytest.raises(kind, match="signals"):
-            viewer.show(yaw, signals=bad)
+        raises(kind, "signals", viewer.show, yaw, signals=bad)
     with pytest.raises(ArgumentError, match="256"):
         viewer.show(yaw, signals={"many": {str(i): 0.0 for i in range(300)}})
 

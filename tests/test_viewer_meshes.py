@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 
 from quaddyn.viewer import MeshError
 from quaddyn.viewer.figure import MAX_FIELD_SAMPLES, triangulate_height_field
@@ -201,8 +202,7 @@ def test_errors_of_invalid_mesh_files_state_the_reason(tmp_path: Path) -> None:
     }
     for name, (data, reason) in cases.items():
         path = tmp_path / name if data is None else write(tmp_path, name, data)
-        with pytest.raises(MeshError, match=reason):
-            read_mesh(path)
+        raises(MeshError, reason, read_mesh, path)
 
 
 @settings(max_examples=400, deadline=None)
