@@ -10,6 +10,7 @@ import signal
 import sys
 import zlib
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,14 @@ typer.main.get_command = typer.testing._get_command = functools.cache(typer.main
 settings.register_profile("change", derandomize=True, deadline=None, database=None)
 settings.register_profile("night", deadline=None, print_blob=True)
 settings.load_profile("night" if "QUADDYN_SLOW" in os.environ else "change")
+
+
+@pytest.fixture(scope="session")
+def go2() -> Any:
+    """The robot of most tests."""
+    import quaddyn as qd
+
+    return qd.load("go2")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -19,11 +19,6 @@ from test_importer_pitfalls import URDF, edited
 import quaddyn as qd
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 @pytest.fixture
 def dyn(go2: qd.Robot) -> qd.Dynamics:
     return qd.Dynamics(go2)

@@ -78,11 +78,6 @@ from quaddyn.simulation import Simulation
 
 
 @pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
-@pytest.fixture(scope="module")
 def p(go2: qd.Robot) -> Morphology:
     return Morphology.from_robot(go2)
 

@@ -52,11 +52,6 @@ print(encode_record(run_trial(decode(Trial, sys.argv[1]))))
 """
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 def test_trials_in_one_batch_have_the_records_of_single_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Trial(**SHORT | {"seconds": 1.2})
     cases = [

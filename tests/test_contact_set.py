@@ -29,11 +29,6 @@ G = 9.81
 MIXED = ("go2", "free"), ("solo12", "planar"), ("hyq", "free")
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 def mixed_set(robot: qd.Robot, rng: np.random.Generator) -> ContactSet:
     """Spheres on slopes, bare points with an offset, and a surface on the base."""
     feet = [Contact.from_foot(robot, foot, normal=np.append(rng.normal(0.0, 0.3, 2), 1.0)) for foot in robot.feet[:2]]

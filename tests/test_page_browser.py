@@ -39,11 +39,6 @@ def new_page(new_tab: Callable[[], Page]) -> Iterator[Callable[[], Page]]:
 
 
 @pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
-@pytest.fixture(scope="module")
 def recorded(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two seconds in which the robot sinks, with torques, forces, a ghost, and a box beside it."""
     box = Box(np.array([0.0, 0.5, 0.1]), np.array([0.3, 0.3, 0.2]))

@@ -14,11 +14,6 @@ from quaddyn.control import JointPD, gravity_compensation
 G = 9.81
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 def sled(friction: float = 0.0, damping: float = 0.0) -> qd.Robot:
     """A box on four vertical prismatic legs, which slides like a block."""
     legs = "".join(

@@ -17,11 +17,6 @@ from quaddyn.simulation import Encoders, Imu, Measurement, MujocoPlant, Sensors,
 G = 9.81
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 

@@ -127,11 +127,6 @@ def read(path: Path) -> RecordedPage:
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 @pytest.fixture
 def viewer(go2: qd.Robot) -> Iterator[Viewer]:
     with Viewer(go2, serve=False, meshes=False) as made:

@@ -36,11 +36,6 @@ def new_page(new_tab: Callable[[], Page]) -> Iterator[Callable[[], Page]]:
         yield make
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 def crouched_configuration(robot: qd.Robot) -> np.ndarray:
     q = np.array(robot.q_home)
     q[2] -= 0.08
