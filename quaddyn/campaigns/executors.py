@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Any, TypeVar
 
 from .. import operating_system
@@ -84,9 +83,7 @@ class ProcessPool(Executor):
             for process in list(self._processes):
                 process.end()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:
             self._kill()
         self.shutdown(cancel_futures=kind is not None)
@@ -288,9 +285,7 @@ class DaskExecutor(Executor):
         if self.local is not None:
             self.local.close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.shutdown(cancel_futures=kind is not None)
 
 

@@ -13,7 +13,6 @@ import pinocchio as pin
 from eigenpy import is_approx  # Pinocchio's own array layer
 
 from ..contact import Contact
-from ..contact.solvers import MAX_FRICTION
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics.arguments import check_unit_norms
 from ..dynamics.state import KineticEnergy
@@ -29,7 +28,7 @@ from .held_bodies import HeldBody, HeldBodySystem, HeldState
 from .log import Log, LogBuilder
 from .records import ActivePush, Checkpoint, ContactPoint
 from .spheres import ContactSphere, place_spheres
-from .terrain import Plane, Surface, Terrain
+from .terrain import Plane, Surface, Terrain, check_friction
 
 #: Sets an attribute without the checks of `StrictAttributes`, which would cost time in every step.
 set_attribute = object.__setattr__
@@ -100,7 +99,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
                 f"dt: expected a time step [s], more than 0 and at most {MAX_TIME_STEP:g}, got {dt}: a longer step "
                 "would miss swings and touchdowns"
             )
-        self.robot, self.dt, self._friction = robot, dt, _check_friction(friction)
+        self.robot, self.dt, self._friction = robot, dt, check_friction(friction)
         self.terrain = _make_terrain(robot, floor, terrain)
         if actuators is None:
             actuators = Actuators(robot)
@@ -180,7 +179,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 
     @friction.setter
     def friction(self, value: float) -> None:
-        self._friction = _check_friction(value)
+        self._friction = check_friction(value)
         self._apply_friction()
 
     @abstractmethod
@@ -541,14 +540,6 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self.robot.frame_id(frame)
         values = check_wrench(f"force on {frame!r}", force, "force [N], or force and moment [N m]")
         return np.concatenate((values, np.zeros(6 - len(values))))
-
-
-def _check_friction(friction: float) -> float:
-    """Returns a friction coefficient as a float, or raises."""
-    value = check_number("friction", friction)
-    if not 0.0 <= value <= MAX_FRICTION:
-        raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {friction}")
-    return value
 
 
 def _make_terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:

@@ -360,7 +360,8 @@ class Plane(FrozenArrays):
         if not 1e-100 < length < 1e100:
             raise ArgumentError(f"normal: expected a vector of nonzero length, got {normal}")
         _set_field(self, "normal", frozen(normal / length))
-        _set_field(self, "friction", _validate_friction(self.friction))
+        if self.friction is not None:
+            _set_field(self, "friction", check_friction(self.friction))
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
@@ -455,7 +456,8 @@ class Box(FrozenArrays):
         if not (np.abs(R @ R.T - np.eye(3)).max() < 1e-9 and np.linalg.det(R) > 0.0):
             raise ArgumentError(f"rotation: expected a rotation matrix, got {R.tolist()}")
         _set_field(self, "rotation", R)
-        _set_field(self, "friction", _validate_friction(self.friction))
+        if self.friction is not None:
+            _set_field(self, "friction", check_friction(self.friction))
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
@@ -518,7 +520,8 @@ class HeightField(FrozenArrays):
         if not self.spacing.min() > 0.0:
             raise ArgumentError(f"spacing: expected positive lengths, got {self.spacing}")
         _set_field(self, "heights", heights)
-        _set_field(self, "friction", _validate_friction(self.friction))
+        if self.friction is not None:
+            _set_field(self, "friction", check_friction(self.friction))
 
     @classmethod
     def from_function(
@@ -743,11 +746,9 @@ def _validate_vector(name: str, value: object, *shape: int) -> Array:
     return array
 
 
-def _validate_friction(value: float | None) -> float | None:
-    """Returns a friction coefficient or None, or raises."""
-    if value is None:
-        return None
-    value = check_number("friction", value)
+def check_friction(friction: float) -> float:
+    """Returns a friction coefficient as a float, or raises."""
+    value = check_number("friction", friction)
     if not 0.0 <= value <= MAX_FRICTION:
         raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {value}")
     return value

@@ -8,7 +8,6 @@ import time as clock
 import weakref
 import webbrowser
 from collections.abc import Iterable, Iterator, Mapping
-from types import TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -638,9 +637,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
     def __enter__(self) -> Viewer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __reduce__(self) -> NoReturn:
