@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from campaign_examples import Together
 from raising import raises
 from slow_parameters import others_slow
 from typer.testing import CliRunner
+from waiting import wait_for
 
 import quaddyn as qd
 from quaddyn.campaigns import Store, campaign, run
@@ -227,9 +227,7 @@ def test_ctrl_c_stores_finished_cases_and_prints_how_to_continue(tmp_path: Path,
         start_new_session=True,  # Ctrl-C is sent to the whole process group, with the workers
     )
     try:
-        until = time.monotonic() + 60.0
-        while time.monotonic() < until and not (store.exists() and done(store) >= 3):
-            time.sleep(0.05)
+        wait_for(lambda: store.exists() and done(store) >= 3)
         os.killpg(process.pid, signal.SIGINT)
         _, told = process.communicate(timeout=60)
     finally:

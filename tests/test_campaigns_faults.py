@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,6 +21,7 @@ import pytest
 from campaign_examples import Throw, Throws
 from raising import raises
 from slow_parameters import NIGHT, others_slow
+from waiting import wait_for
 
 from quaddyn import campaigns
 from quaddyn.campaigns import DaskExecutor, Failure, Progress, Store, run
@@ -70,33 +71,24 @@ class Killer:
             return
         self.left -= 1
         # Killed workers may not be replaced yet; reading `slots` lets the cluster replace them.
-        wait_for(lambda: self.executor.slots > 0 and len(pids(self.executor)) >= self.how_many, 120.0)
+        assert wait_for(lambda: self.executor.slots > 0 and len(pids(self.executor)) >= self.how_many, 120.0)
         for pid in pids(self.executor)[: self.how_many]:
             os.kill(pid, signal.SIGKILL)
             self.killed += 1
 
 
-@pytest.mark.parametrize(("how_many", "times"), [(1, 1), pytest.param(2, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("how_many", "times", "every", "cases"),
+    others_slow([(1, 1, 10, 40), (2, 2, 10, 40), (1, 3, 8, 30), (1, 50, 8, 500)], [(1, 1, 10, 40)]),
+)
 def test_killed_workers_lose_and_duplicate_no_case(
-    tmp_path: Path, executor: ProcessPool | DaskExecutor, how_many: int, times: int
-) -> None:
-    campaign = Throws(40, seconds=0.03)
-    killer = Killer(executor, every=10, times=times, how_many=how_many)
-    summary = run(campaign, executor, tmp_path / "runs.db", progress=killer)
-    assert killer.killed == how_many * times
-    assert (summary.ran, summary.tally.killed_workers) == (40, 0)
-    assert contents(tmp_path / "runs.db") == records(campaign)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kills", "cases"), [(3, 30), (50, 500)])
-def test_campaign_survives_many_killed_workers(
-    tmp_path: Path, executor: ProcessPool | DaskExecutor, kills: int, cases: int
+    tmp_path: Path, executor: ProcessPool | DaskExecutor, how_many: int, times: int, every: int, cases: int
 ) -> None:
     campaign = Throws(cases, seconds=0.03)
-    killer = Killer(executor, every=8, times=kills)
-    run(campaign, executor, tmp_path / "runs.db", progress=killer)
-    assert killer.killed == kills
+    killer = Killer(executor, every=every, times=times, how_many=how_many)
+    summary = run(campaign, executor, tmp_path / "runs.db", progress=killer)
+    assert killer.killed == how_many * times
+    assert (summary.ran, summary.tally.killed_workers) == (cases, 0)
     assert contents(tmp_path / "runs.db") == records(campaign)
 
 
@@ -179,11 +171,11 @@ def test_killed_client_leaves_a_usable_store_and_no_workers(tmp_path: Path, exec
     client = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, encoding="utf-8")
     assert client.stdout is not None
     workers = [int(word) for word in client.stdout.readline().split()]
-    wait_for(lambda: committed(store) >= 10)
+    assert wait_for(lambda: committed(store) >= 10)
     client.kill()
     client.wait()
     client.stdout.close()
-    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
+    assert wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
     done = committed(store)
     campaign = Throws(done + 5)
     summary = run(campaign, store=store)
@@ -197,13 +189,6 @@ def committed(store: Path) -> int:
             return len(there)
     except CampaignError:
         return 0
-
-
-def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
-    until = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -445,7 +430,7 @@ def scheduler(tmp_path: Path, certificate: tuple[Path, Path]) -> Iterator[tuple[
             return process
 
         first = start("dask_scheduler", "--protocol", "tls", "--host", "127.0.0.1", "--port", "0")
-        wait_for(lambda: Path(where).exists() and Path(where).read_text(encoding="utf-8").endswith("}"))
+        assert wait_for(lambda: Path(where).exists() and Path(where).read_text(encoding="utf-8").endswith("}"))
         start("dask_worker", "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1")
         yield json.loads(Path(where).read_text(encoding="utf-8"))["address"], first
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -41,6 +43,20 @@ def wall_at(robot: qd.Robot, foot: str, q: Array, gap: float = 0.0, **options: f
     return CompliantPlane.wall(x, **{"stiffness": 1e5, "damping": 100.0, "friction": 0.4, **options})
 
 
+def press(
+    control: Any, wall: CompliantPlane, q: Array, wanted: float, seconds: float, sensor: bool = True, **options: Any
+) -> tuple[Array, Array]:
+    """Presses a foot on a wall: its normal force [N] in every period, and the last joint velocities."""
+    robot, foot, seen = control.robot, control.frame, []
+    start = [qd.Dynamics(robot).frame_placement(q, foot).translation] if isinstance(control, HybridControl) else []
+    _, v = run(
+        robot, q, np.zeros(robot.nv),
+        lambda s, f: control.compute(s, *start, [wanted], measured=f[foot][:1].copy() if sensor else None).tau,
+        seconds, planes=(wall,), touch=(foot,), each=lambda t, q_, v_, f: seen.append(float(f[foot][0])), **options,
+    )  # fmt: skip
+    return np.array(seen), v
+
+
 # -- desired force: 0.3 m g on a stiff wall ------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "foot", "sensor"),
@@ -54,47 +70,20 @@ def test_foot_reaches_the_desired_force_on_a_stiff_wall(name: str, foot: str, se
     q = bent_configuration(robot)
     # Without sensor there is no friction: the force rows cannot compensate it.
     wall = wall_at(robot, foot, q, gap=5e-4, friction=0.4 if sensor else 0.0)
-    start = qd.Dynamics(robot).frame_placement(q, foot).translation
-    control = HybridControl(robot, foot, force=("x",))
-    wanted = np.array([-0.3 * robot.mass * G])  # on the robot, from the wall in front of it
-    seen: list[float] = []
-
-    def torque(s: qd.State, touching: dict[str, Array]) -> Array:
-        measured = touching[foot][:1].copy() if sensor else None
-        return control.compute(s, start, wanted, measured=measured).tau
-
-    def each(t: float, _q: Array, _v: Array, touching: dict[str, Array]) -> None:
-        seen.append(float(touching[foot][0]))
-
-    run(robot, q, np.zeros(robot.nv), torque, 0.6, planes=(wall,), touch=(foot,), each=each)
-    settled = np.array(seen[-200:])
-    np.testing.assert_allclose(settled, wanted[0], rtol=0.02)
+    wanted = -0.3 * robot.mass * G  # on the robot, from the wall in front of it
+    seen, _ = press(HybridControl(robot, foot, force=("x",)), wall, q, wanted, 0.6, sensor)
+    np.testing.assert_allclose(seen[-200:], wanted, rtol=0.02)
 
 
 def test_integral_term_removes_the_steady_force_error() -> None:
     robot = fixed("go2")
     q = bent_configuration(robot)
     wall = wall_at(robot, "FL", q, friction=0.0)
-    start = qd.Dynamics(robot).frame_placement(q, "FL").translation
-    wanted = np.array([-0.3 * robot.mass * G])
-    unknown = np.array([0.2 * robot.mass * G, 0.0, 0.0])  # external force towards the wall
-    ends = {}
-    for ki in (0.0, 10.0):
-        control, seen = HybridControl(robot, "FL", force=("x",), ki=ki), []
-        run(
-            robot,
-            q,
-            np.zeros(robot.nv),
-            lambda s, f, control=control: control.compute(s, start, wanted, measured=f["FL"][:1].copy()).tau,
-            0.6,
-            planes=(wall,),
-            touch=("FL",),
-            external={"FL": unknown},
-            each=lambda t, q_, v_, f, seen=seen: seen.append(float(f["FL"][0])),
-        )
-        ends[ki] = seen[-1]
-    assert ends[0.0] == pytest.approx(wanted[0] - unknown[0], rel=0.02)
-    assert ends[10.0] == pytest.approx(wanted[0], rel=0.02)
+    wanted, unknown = -0.3 * robot.mass * G, 0.2 * robot.mass * G  # the unknown force: towards the wall
+    for ki, end in ((0.0, wanted - unknown), (10.0, wanted)):
+        control = HybridControl(robot, "FL", force=("x",), ki=ki)
+        seen, _ = press(control, wall, q, wanted, 0.6, external={"FL": np.array([unknown, 0.0, 0.0])})
+        assert seen[-1] == pytest.approx(end, rel=0.02)
 
 
 def test_pure_force_control_reaches_its_force_and_damps_tangential_motion() -> None:
@@ -102,19 +91,9 @@ def test_pure_force_control_reaches_its_force_and_damps_tangential_motion() -> N
     q = bent_configuration(robot)
     wall = wall_at(robot, "leg", q, friction=0.0)
     control = ForceControl(robot, "leg", rows=("x",), null_space=NullSpacePosture(robot, q))
-    wanted = np.array([-0.3 * robot.mass * G])
-    seen = []
-    _, v = run(
-        robot,
-        q,
-        np.zeros(robot.nv),
-        lambda s, f: control.compute(s, wanted, measured=f["leg"][:1].copy()).tau,
-        1.0,
-        planes=(wall,),
-        touch=("leg",),
-        each=lambda t, q_, v_, f: seen.append(float(f["leg"][0])),
-    )
-    np.testing.assert_allclose(seen[-100:], wanted[0], rtol=0.02)
+    wanted = -0.3 * robot.mass * G
+    seen, v = press(control, wall, q, wanted, 1.0)
+    np.testing.assert_allclose(seen[-100:], wanted, rtol=0.02)
     assert np.abs(v).max() < 1e-2
 
 
@@ -123,20 +102,9 @@ def test_default_gains_are_stable_on_undamped_soft_and_stiff_walls(stiffness: fl
     robot = fixed("go2")
     q = bent_configuration(robot)
     wall = wall_at(robot, "FL", q, stiffness=stiffness, damping=0.0)
-    start = qd.Dynamics(robot).frame_placement(q, "FL").translation
-    control, wanted, seen = HybridControl(robot, "FL", force=("x",)), np.array([-0.3 * robot.mass * G]), []
-    run(
-        robot,
-        q,
-        np.zeros(robot.nv),
-        lambda s, f: control.compute(s, start, wanted, measured=f["FL"][:1].copy()).tau,
-        0.5,
-        dt=2e-4,
-        planes=(wall,),
-        touch=("FL",),
-        each=lambda t, q_, v_, f: seen.append(float(f["FL"][0])),
-    )
-    np.testing.assert_allclose(seen[-100:], wanted[0], rtol=0.02)
+    wanted = -0.3 * robot.mass * G
+    seen, _ = press(HybridControl(robot, "FL", force=("x",)), wall, q, wanted, 0.5, dt=2e-4)
+    np.testing.assert_allclose(seen[-100:], wanted, rtol=0.02)
 
 
 # -- hybrid control ------------------------------------------------------------------------------------------------
@@ -269,23 +237,11 @@ def test_integral_does_not_wind_up_before_contact() -> None:
     robot = fixed("go2")
     q = bent_configuration(robot)
     wall = wall_at(robot, "FL", q, gap=0.03)
-    start = qd.Dynamics(robot).frame_placement(q, "FL").translation
-    wanted, seen = np.array([-10.0]), []
     control = HybridControl(robot, "FL", force=("x",), damping_rate=400.0)
-    run(
-        robot,
-        q,
-        np.zeros(robot.nv),
-        lambda s, f: control.compute(s, start, wanted, measured=f["FL"][:1].copy()).tau,
-        1.2,
-        planes=(wall,),
-        touch=("FL",),
-        each=lambda t, q_, v_, f: seen.append(float(f["FL"][0])),
-    )
-    touched = next(i for i, f in enumerate(seen) if f < 0.0)
-    assert touched > 50
+    seen, _ = press(control, wall, q, -10.0, 1.2)
+    assert np.flatnonzero(seen < 0.0)[0] > 50
     assert abs(control.regulator.integral[0]) <= 10.0
-    np.testing.assert_allclose(seen[-100:], wanted[0], rtol=0.02)
+    np.testing.assert_allclose(seen[-100:], -10.0, rtol=0.02)
 
 
 def test_integral_is_frozen_at_torque_limits() -> None:

@@ -107,6 +107,11 @@ def assert_legs(robot: qd.Robot, expected: Mapping[str, LegNames], rename: Calla
     }
 
 
+def assert_standing_legs(robot: qd.Robot, expected: Mapping[str, LegNames], rename: Callable[[str], str] = str) -> None:
+    assert_legs(robot, expected, rename)
+    assert_stands(robot)
+
+
 def leg_length_change(robot: qd.Robot, leg: qd.Leg, sign: int) -> float:
     """Change of the distance from hip to foot [m] when the knee's coordinate changes by `sign` * 1e-4 rad."""
     v = np.zeros(robot.nv)
@@ -215,8 +220,7 @@ def test_names_and_order_of_the_file_do_not_matter(
     new = {n: f"n{k}" for n, k in zip(every, shuffled, strict=True)}
     plain = qd.load(str(quadruped_files(name)))
     robot = qd.load(str(urdf.rename(new.__getitem__).shuffle(seed)))
-    assert_legs(robot, leg_names(name), new.__getitem__)
-    assert_stands(robot)
+    assert_standing_legs(robot, leg_names(name), new.__getitem__)
     for old in plain.joint_names:
         a, b = plain.configuration_index(old), robot.configuration_index(new[old])
         assert plain.q_home[a] == pytest.approx(robot.q_home[b], abs=1e-9)
@@ -231,8 +235,7 @@ def test_legs_with_continuous_joints_stand(name: str, quadruped_files: Callable[
             urdf.unlimit(joint)
     robot = qd.load(str(urdf))
     assert robot.nq == 7 + 2 * sum(len(leg.joints) for leg in legs.values())
-    assert_legs(robot, legs)
-    assert_stands(robot)
+    assert_standing_legs(robot, legs)
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -242,8 +245,7 @@ def test_flipped_joint_axes_change_only_signs(name: str, quadruped_files: Callab
     for joint in flipped:
         urdf.flip_axis(joint)
     robot = qd.load(str(urdf))
-    assert_legs(robot, leg_names(name))
-    assert_stands(robot)
+    assert_standing_legs(robot, leg_names(name))
     for leg in plain.legs.values():
         sign = -1 if leg.knee in flipped else 1
         assert robot.legs[leg.name].knee_sign == sign * leg.knee_sign
@@ -258,18 +260,14 @@ def test_legs_are_found_with_any_zero_pose(name: str, shift: float, quadruped_fi
     urdf = quadruped_files(name)
     for leg in leg_names(name).values():
         urdf.shift_zero(leg.joints[-1], shift).shift_zero(leg.joints[-2], -0.5 * shift)
-    robot = qd.load(str(urdf))
-    assert_legs(robot, leg_names(name))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(urdf)), leg_names(name))
 
 
 def test_legs_are_found_with_a_folded_zero_pose(quadruped_files: Callable[[str], Urdf]) -> None:
     urdf = quadruped_files("small_quadruped")
     for leg in leg_names("small_quadruped").values():
         urdf.shift_zero(leg.joints[1], 1.57).shift_zero(leg.joints[2], -2.6)
-    robot = qd.load(str(urdf))
-    assert_legs(robot, leg_names("small_quadruped"))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(urdf)), leg_names("small_quadruped"))
 
 
 @pytest.mark.parametrize("roll", [0.5, -0.6])
@@ -277,9 +275,7 @@ def test_legs_are_found_with_a_spread_zero_pose(roll: float, quadruped_files: Ca
     urdf = quadruped_files("small_quadruped")
     for leg, names in leg_names("small_quadruped").items():
         urdf.shift_zero(names.joints[0], roll if leg.endswith("L") else -roll)
-    robot = qd.load(str(urdf))
-    assert_legs(robot, leg_names("small_quadruped"))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(urdf)), leg_names("small_quadruped"))
 
 
 @pytest.mark.parametrize(
@@ -288,8 +284,7 @@ def test_legs_are_found_with_a_spread_zero_pose(roll: float, quadruped_files: Ca
 )
 def test_legs_and_home_scale_with_the_robot(name: str, factor: float, quadruped_files: Callable[[str], Urdf]) -> None:
     plain, robot = qd.load(str(quadruped_files(name))), qd.load(str(quadruped_files(name).scale(factor)))
-    assert_legs(robot, leg_names(name))
-    assert_stands(robot)
+    assert_standing_legs(robot, leg_names(name))
     np.testing.assert_allclose(robot.q_home[7:], plain.q_home[7:], rtol=0, atol=1e-6)
     assert robot.q_home[2] == pytest.approx(factor * plain.q_home[2], rel=1e-6)
     for foot in FEET:
@@ -312,9 +307,7 @@ def test_base_frame_may_lie_outside_the_legs(
 
 @pytest.mark.parametrize("name", ["small_quadruped", "anymal_b", "solo8"])
 def test_base_frame_may_face_along_y(name: str, quadruped_files: Callable[[str], Urdf]) -> None:
-    robot = qd.load(str(quadruped_files(name).turn_base(math.pi / 2)))
-    assert_legs(robot, leg_names(name))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(quadruped_files(name).turn_base(math.pi / 2))), leg_names(name))
 
 
 def test_planar_root_of_a_robot_facing_along_y_is_reported(quadruped_files: Callable[[str], Urdf]) -> None:
@@ -329,8 +322,7 @@ def test_knees_may_be_made_to_point_forward(name: str, quadruped_files: Callable
     for leg in leg_names(name).values():
         urdf.limit(leg.joints[1], lower=-1.6, upper=1.6).limit(leg.joints[2], lower=0.3, upper=2.7)
     robot = qd.load(str(urdf))
-    assert_legs(robot, leg_names(name))
-    assert_stands(robot)
+    assert_standing_legs(robot, leg_names(name))
     assert {leg.knee_direction for leg in robot.legs.values()} == {"forward"}
 
 
@@ -438,8 +430,7 @@ def test_end_of_the_last_link_is_the_foot_if_no_foot_link_exists(
     for shank in shanks:
         urdf.add_shape(shank, tag, place, **sizes)
     robot = qd.load(str(urdf))
-    assert_legs(robot, {k: dataclasses.replace(SMALL[k], foot=s) for k, s in zip(FEET, shanks, strict=True)})
-    assert_stands(robot)
+    assert_standing_legs(robot, {k: dataclasses.replace(SMALL[k], foot=s) for k, s in zip(FEET, shanks, strict=True)})
     for leg in robot.legs.values():
         assert leg.foot.radius == pytest.approx(radius, abs=1e-12)
         np.testing.assert_allclose(leg.foot.offset, [0, 0, height], rtol=0, atol=1e-12)
@@ -506,8 +497,7 @@ def test_foot_sphere_reaches_as_low_as_the_collision_shape(shape: str, quadruped
     for leg in SMALL.values():
         urdf.clear_shapes(leg.foot).add_shape(leg.foot, tag, rpy=rpy, **sizes)
     robot = qd.load(str(urdf))
-    assert_legs(robot, SMALL)
-    assert_stands(robot)
+    assert_standing_legs(robot, SMALL)
     for leg in robot.legs.values():
         assert leg.foot.radius == pytest.approx(0.018, abs=1e-12)
         assert "depth of the collision shape" in robot.report.provenance[f"{leg.name}.radius"]
@@ -518,8 +508,7 @@ def test_foot_that_is_only_a_fixed_frame_is_a_point(quadruped_files: Callable[[s
     for leg in SMALL.values():
         urdf.clear_shapes(leg.foot)
     robot = qd.load(str(urdf))
-    assert_legs(robot, SMALL)
-    assert_stands(robot)
+    assert_standing_legs(robot, SMALL)
     assert all(leg.foot.radius == 0.0 and not leg.foot.offset.any() for leg in robot.legs.values())
 
 
@@ -528,8 +517,7 @@ def test_sphere_beside_the_foot_frame_keeps_its_offset(quadruped_files: Callable
     for leg in SMALL.values():
         urdf.clear_shapes(leg.foot).add_shape(leg.foot, "sphere", offset, radius="0.018")
     robot = qd.load(str(urdf))
-    assert_legs(robot, SMALL)
-    assert_stands(robot)
+    assert_standing_legs(robot, SMALL)
     for leg in robot.legs.values():
         np.testing.assert_array_equal(leg.foot.offset, offset)
         assert leg.foot.radius == 0.018
@@ -544,9 +532,7 @@ def test_frames_beyond_the_foot_are_not_the_foot(
         urdf.add_link(f"{name}_contact_point").add_joint(
             f"a_{name}", "fixed", leg.foot, f"{name}_contact_point", beyond
         )
-    robot = qd.load(str(urdf))
-    assert_legs(robot, SMALL)
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(urdf)), SMALL)
 
 
 def test_sensors_on_the_shank_are_not_the_foot(quadruped_files: Callable[[str], Urdf]) -> None:
@@ -557,17 +543,14 @@ def test_sensors_on_the_shank_are_not_the_foot(quadruped_files: Callable[[str], 
         urdf.add_joint(f"a_{name}", "fixed", shank, f"{name}_imu", (0.02, 0, -0.07)).add_shape(
             f"{name}_imu", "box", size="0.01 0.01 0.01"
         )
-    robot = qd.load(str(urdf))
-    assert_legs(robot, SMALL)
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(urdf)), SMALL)
 
 
 def test_link_named_like_a_foot_is_only_a_warning(quadruped_files: Callable[[str], Urdf]) -> None:
     hip = {"FL_hip": "FL", "RR_hip": "FL_hip"}
     urdf = quadruped_files("small_quadruped").rename(lambda n: hip.get(n, n))
     robot = qd.load(str(urdf))
-    assert_legs(robot, SMALL)
-    assert_stands(robot)
+    assert_standing_legs(robot, SMALL)
     assert any("'FL'" in f.reason for f in robot.report.warnings)
     assert robot.frame_id("FL") == robot.model.getFrameId("FL", pin.FrameType.OP_FRAME)
 
@@ -575,8 +558,7 @@ def test_link_named_like_a_foot_is_only_a_warning(quadruped_files: Callable[[str
 def test_joints_may_be_named_like_links(quadruped_files: Callable[[str], Urdf]) -> None:
     urdf = quadruped_files("small_quadruped").rename(lambda n: n.removesuffix("_joint"))
     robot = qd.load(str(urdf))
-    assert_legs(robot, SMALL, lambda n: n.removesuffix("_joint"))
-    assert_stands(robot)
+    assert_standing_legs(robot, SMALL, lambda n: n.removesuffix("_joint"))
     assert robot.model.frames[robot.frame_id("FL_calf")].type == pin.FrameType.BODY
 
 
@@ -613,8 +595,7 @@ def expected_legs(plan: tuple[Segment, ...]) -> dict[str, LegNames]:
 )
 def test_legs_of_other_kinematic_structure_stand(plan: tuple[Segment, ...]) -> None:
     robot = qd.load(str(dog(plan)))
-    assert_legs(robot, expected_legs(plan))
-    assert_stands(robot)
+    assert_standing_legs(robot, expected_legs(plan))
     assert all(leg.n == len(plan) for leg in robot.legs.values())
 
 
@@ -680,32 +661,24 @@ def test_legs_with_sliding_shanks_stand(plan: tuple[Segment, ...]) -> None:
 @pytest.mark.parametrize("kind", ["continuous", "revolute"])
 def test_legs_without_position_limits_stand(kind: str) -> None:
     plan = tuple(dataclasses.replace(s, limit=None, kind=kind) for s in PLAIN)
-    robot = qd.load(str(dog(plan)))
-    assert_legs(robot, expected_legs(plan))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(dog(plan))), expected_legs(plan))
 
 
 def test_front_and_rear_legs_may_differ_in_length() -> None:
     long = (HIP, *(dataclasses.replace(s, to=(0.0, 0.0, -0.27)) for s in (THIGH, SHANK)))
-    robot = qd.load(str(dog({"FL": PLAIN, "FR": PLAIN, "RL": long, "RR": long})))
-    assert_legs(robot, expected_legs(PLAIN))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(dog({"FL": PLAIN, "FR": PLAIN, "RL": long, "RR": long}))), expected_legs(PLAIN))
 
 
 @pytest.mark.parametrize("up", [0.08, -0.08])
 def test_hips_may_sit_at_different_heights(up: float) -> None:
     hips = {k: (x, y, up if k[0] == "R" else 0.0) for k, (x, y, _) in CORNERS.items()}
-    robot = qd.load(str(dog(hips=hips)))
-    assert_legs(robot, expected_legs(PLAIN))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(dog(hips=hips))), expected_legs(PLAIN))
 
 
 @pytest.mark.parametrize("limit", [(-1.6, -1.45), (-0.9, -0.8), (-2.5, -2.2)])
 def test_legs_bend_to_match_a_leg_with_tight_limits(limit: tuple[float, float]) -> None:
     tight = (HIP, THIGH, dataclasses.replace(SHANK, limit=limit))
-    robot = qd.load(str(dog({**dict.fromkeys(FEET, PLAIN), "RL": tight})))
-    assert_legs(robot, expected_legs(PLAIN))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(dog({**dict.fromkeys(FEET, PLAIN), "RL": tight}))), expected_legs(PLAIN))
 
 
 @pytest.mark.parametrize("seed", others_slow(range(6), range(3)))
@@ -718,9 +691,7 @@ def test_quadrupeds_of_random_proportions_stand(seed: int) -> None:
         dataclasses.replace(SHANK, to=(0.0, 0.0, -b)),
     )
     hips = {k: (np.sign(x) * long, np.sign(y) * wide, tall) for k, (x, y, _) in CORNERS.items()}
-    robot = qd.load(str(dog(plan, hips=hips)))
-    assert_legs(robot, expected_legs(plan))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(dog(plan, hips=hips))), expected_legs(plan))
 
 
 def test_separate_rotor_joints_do_not_break_leg_detection() -> None:
@@ -730,8 +701,7 @@ def test_separate_rotor_joints_do_not_break_leg_detection() -> None:
         urdf.add_joint(f"{leg}_rotor_joint", "continuous", f"{leg}_thigh", f"{leg}_rotor", (0, 0.02, 0), axis=Y)
     robot = qd.load(str(urdf))
     assert robot.nv == 6 + 16
-    assert_legs(robot, expected_legs(PLAIN))
-    assert_stands(robot)
+    assert_standing_legs(robot, expected_legs(PLAIN))
 
 
 @pytest.mark.parametrize(
@@ -762,9 +732,7 @@ def test_axes_may_be_tilted(part: str) -> None:
         plan = (dataclasses.replace(HIP, axis=(c, 0, s)), THIGH, SHANK)
     else:
         plan = (HIP, *(dataclasses.replace(x, axis=(0, c, s)) for x in (THIGH, SHANK)))
-    robot = qd.load(str(dog(plan)))
-    assert_legs(robot, expected_legs(plan))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(dog(plan))), expected_legs(plan))
 
 
 @pytest.mark.parametrize("place", [(0.5, 0, 0.1), (-0.45, 0, 0.1), (0, 0.08, 0.1)], ids=["head", "tail", "left"])
@@ -817,9 +785,7 @@ def test_legs_with_continuous_hips_do_not_cross() -> None:
 
 def test_hips_may_stand_close_to_each_other() -> None:
     narrow = {k: (3.0 * x, y / 2, z) for k, (x, y, z) in CORNERS.items()}
-    robot = qd.load(str(dog(hips=narrow)))
-    assert_legs(robot, expected_legs(PLAIN))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(dog(hips=narrow))), expected_legs(PLAIN))
 
 
 # -- what else hangs from the trunk -----------------------------------------------------------------------------
@@ -875,9 +841,7 @@ EXTRAS: dict[str, Callable[[Urdf], Urdf]] = {
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_tails_arms_and_sensors_are_not_legs(extra: str) -> None:
-    robot = qd.load(str(EXTRAS[extra](dog())))
-    assert_legs(robot, expected_legs(PLAIN))
-    assert_stands(robot)
+    assert_standing_legs(qd.load(str(EXTRAS[extra](dog()))), expected_legs(PLAIN))
 
 
 def test_forty_dummy_links_do_not_change_the_legs(quadruped_files: Callable[[str], Urdf]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from browser import PATIENCE, PLAIN_EDGES, Page, chromium, closed_afterwards, require
 from raising import raises
+from waiting import wait_for
 
 import quaddyn as qd
 import quaddyn.viewer.video
@@ -252,9 +253,8 @@ def test_picture_is_saved_and_steps_go_backward(new_page: Callable[[], Page], re
     page = opened(new_page, recorded)
     page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     page.evaluate("document.getElementById('png').click()")
-    deadline = time.monotonic() + PATIENCE
-    while not (files := list(tmp_path.glob("*.png"))) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    assert wait_for(lambda: any(tmp_path.glob("*.png")), PATIENCE)
+    files = list(tmp_path.glob("*.png"))
     image = np.asarray(Image.open(files[0]).convert("RGB")).astype(int)
     assert list(image.shape[:2]) == page.evaluate(
         "[quaddyn.viewer.renderer.domElement.height, quaddyn.viewer.renderer.domElement.width]"
@@ -325,9 +325,7 @@ def test_dragged_link_pulls_the_robot_of_a_live_plant(new_page: Callable[[], Pag
         assert page.evaluate("quaddyn.inspector.pull.arrow.visible") is True
         assert page.evaluate("quaddyn.viewer.controls.enabled") is False
         press_mouse(page, "Released", x + 40, y - 80, modifiers=2)
-        while viewer.pull_forces(plant) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert viewer.pull_forces(plant) == {}
+        assert wait_for(lambda: viewer.pull_forces(plant) == {}, PATIENCE)
         moved = np.subtract(page.evaluate("quaddyn.viewer.camera.position.toArray()"), camera)
         assert np.abs(moved).max() < 0.2, "the camera follows, and does not turn"
         watcher = new_page()
@@ -343,10 +341,7 @@ def test_page_works_under_the_address_for_other_machines(new_page: Callable[[], 
         viewer.show(go2.q_home, caption="shown", time=0.1)
         page.wait(f"{TEXT} === 'shown'")
         page.call("Input.dispatchKeyEvent", type="keyDown", code="KeyW", key="w")
-        deadline = time.monotonic() + PATIENCE
-        while not viewer.pressed_keys and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert viewer.pressed_keys == {"KeyW"}
+        assert wait_for(lambda: viewer.pressed_keys == {"KeyW"}, PATIENCE)
         link = page.evaluate(f"makeLink(quaddyn, {urlsplit(viewer.view_url).path!r})")
         assert link.startswith(viewer.view_url + "#"), "a copied link permits no control"
     # Browsers ignore this header without encryption, except on the own machine.
@@ -439,10 +434,7 @@ def test_live_page_pauses_steps_and_rewinds(new_page: Callable[[], Page], go2: q
             viewer.show(go2.q_home, time=0.1 * k, caption=f"frame {k}")
             page.wait(f"{TEXT} === 'frame {k}'")
         page.evaluate("document.getElementById('play').click()")
-        deadline = time.monotonic() + PATIENCE
-        while not viewer.is_paused and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert viewer.is_paused
+        assert wait_for(lambda: viewer.is_paused, PATIENCE)
         page.evaluate("(s => { s.value = 0; s.oninput(); })(document.getElementById('slider'))")
         assert page.evaluate(TEXT) == "frame 0", "back to what has been shown"
         page.evaluate("quaddyn.player.seek(quaddyn.player.end); document.getElementById('step').click()")
@@ -470,18 +462,14 @@ def test_sliders_and_a_gamepad_reach_the_viewer(new_page: Callable[[], Page], go
         page.wait(f"document.querySelectorAll('#sliders input').length === {go2.nu}")
         move = "(s => { s.value = -2.2; s.oninput(); })([...document.querySelectorAll('#sliders label')]"
         page.evaluate(move + ".find(l => l.textContent.startsWith('FR_calf_joint')).querySelector('input'))")
-        deadline = time.monotonic() + PATIENCE
-        while sliders.update() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        assert wait_for(lambda: sliders.update() is not None, PATIENCE)
         assert viewer.sliders["FR_calf_joint"] == pytest.approx(-2.2, abs=2e-3)
         page.evaluate("pads.push(pad)")
-        while viewer.gamepad_axes != (1.0, 0.5, 0.0) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert viewer.gamepad_axes == (1.0, 0.5, 0.0), "forward, left, and a turn within the stick's play"
+        assert wait_for(lambda: viewer.gamepad_axes == (1.0, 0.5, 0.0), PATIENCE), (
+            "forward, left, and a turn within the stick's play"
+        )
         page.evaluate("pads.pop()")
-        while any(viewer.gamepad_axes) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert viewer.gamepad_axes == (0.0, 0.0, 0.0)
+        assert wait_for(lambda: viewer.gamepad_axes == (0.0, 0.0, 0.0), PATIENCE)
     assert page.errors == []
 
 

@@ -19,7 +19,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from call_counts import count_calls
 from raising import raises
 from slow_parameters import others_slow
 from test_capsules import URDF
+from waiting import wait_for
 from websockets.sync.client import ClientConnection, connect
 
 import quaddyn as qd
@@ -842,33 +843,25 @@ def test_page_that_connects_late_receives_the_scene_and_the_newest_frame(go2: qd
             assert ["Force", "FL"] in [s["path"] for s in slots]
 
 
-def wait_for_keys(viewer: Viewer, wanted: set[str]) -> bool:
-    """Waits for exactly these keys to be pressed; returns whether they are."""
-    deadline = time.monotonic() + 60
-    while viewer.pressed_keys != wanted and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return viewer.pressed_keys == wanted
-
-
 def test_pressed_keys_are_those_of_all_pages_and_other_messages_are_ignored(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer, connect_page(viewer, max_size=None) as first:
         assert viewer.pressed_keys == frozenset()
         first.send(json.dumps(["KeyW", "ShiftLeft", "F12", 7, None, ["KeyA"], "x" * 100]))
-        assert wait_for_keys(viewer, {"KeyW", "ShiftLeft"})
+        assert wait_for(lambda: viewer.pressed_keys == {"KeyW", "ShiftLeft"})
         with connect_page(viewer, max_size=None) as second:
             second.send(json.dumps({"keys": ["ArrowLeft"], "axes": [-0.6, 0.1, 0.0]}).encode())
-            assert wait_for_keys(viewer, {"KeyW", "ShiftLeft", "ArrowLeft"})
+            assert wait_for(lambda: viewer.pressed_keys == {"KeyW", "ShiftLeft", "ArrowLeft"})
             assert viewer.gamepad_axes == (-0.6, 0.1, 0.0)  # the largest deflections
-        assert wait_for_keys(viewer, {"KeyW", "ShiftLeft"}), "a closed page holds no key"
+        assert wait_for(lambda: viewer.pressed_keys == {"KeyW", "ShiftLeft"}), "a closed page holds no key"
         for junk in ("", "{", '{"KeyW": 1}', '"KeyW"', "[" * 1000, b"\xff\xfe", "null"):
             first.send(json.dumps(["KeyS"]))
-            assert wait_for_keys(viewer, {"KeyS"})
+            assert wait_for(lambda: viewer.pressed_keys == {"KeyS"})
             first.send(junk)
-            assert wait_for_keys(viewer, set()), junk
+            assert wait_for(lambda: viewer.pressed_keys == set()), junk
         first.send(json.dumps(["KeyW"]))
-        assert wait_for_keys(viewer, {"KeyW"})
+        assert wait_for(lambda: viewer.pressed_keys == {"KeyW"})
         first.send(" " * 100_000)  # too long: the connection is closed, and its keys are released
-        assert wait_for_keys(viewer, set())
+        assert wait_for(lambda: viewer.pressed_keys == set())
     assert Viewer(go2, meshes=False, serve=False).pressed_keys == frozenset()
 
 
@@ -903,13 +896,6 @@ def buffered_bytes(viewer: Viewer) -> int:
     return sum(client.stream._write_buffer._size for client in tuple(viewer._server._clients))
 
 
-def wait_until(done: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 60.0
-    while not done() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return done()
-
-
 def test_pages_that_never_read_have_one_buffered_packet_each_and_are_closed(
     go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -918,7 +904,7 @@ def test_pages_that_never_read_have_one_buffered_packet_each_and_are_closed(
     monkeypatch.setattr(server_module, "WRITE_TIMEOUT", 600.0)
     with Viewer(go2, meshes=False) as viewer, contextlib.ExitStack() as stack:
         several = [stack.enter_context(connect_page_that_never_reads(viewer)) for _ in range(8)]
-        assert wait_until(lambda: viewer.clients == len(several))
+        assert wait_for(lambda: viewer.clients == len(several))
         packet = Blob().make_packet({"kind": "note", "text": "x" * 100_000})
         server = viewer._server
         for k in range(100):
@@ -929,16 +915,16 @@ def test_pages_that_never_read_have_one_buffered_packet_each_and_are_closed(
                 got += len(page.recv(timeout=60)) > 100_000
         # A hundred packets each would be fifty times as much; the system's buffers may take some of one packet.
         assert buffered_bytes(viewer) < 2 * len(several) * len(packet)
-        assert wait_until(lambda: viewer.clients == len(several)), "the page that read has left, the others have not"
+        assert wait_for(lambda: viewer.clients == len(several)), "the page that read has left, the others have not"
         # The next pages have a short timeout.  The first ones leave before: the system may still take packets for them,
         # and each packet has the timeout of its time.
         for first in several:
             first.close()
-        assert wait_until(lambda: viewer.clients == 0)
+        assert wait_for(lambda: viewer.clients == 0)
         monkeypatch.setattr(server_module, "WRITE_TIMEOUT", 0.05)
         for _ in range(4):
             assert stack.enter_context(connect_page_that_never_reads(viewer)).recv(12) == b"HTTP/1.1 101"
-        assert wait_until(lambda: viewer.clients == 0)
+        assert wait_for(lambda: viewer.clients == 0)
 
 
 @pytest.mark.parametrize("said", ["", "GET / HT", "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", "GET"])
@@ -962,7 +948,7 @@ def test_unread_response_is_closed_after_a_timeout(go2: qd.Robot, monkeypatch: p
         half.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         half.connect(("127.0.0.1", port_of(viewer)))
         half.sendall(b"GET /meshcat.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3)
-        assert wait_until(lambda: not viewer._server.connections)
+        assert wait_for(lambda: not viewer._server.connections)
 
 
 def test_number_of_connections_is_bounded(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -970,12 +956,12 @@ def test_number_of_connections_is_bounded(go2: qd.Robot, monkeypatch: pytest.Mon
     with Viewer(go2, meshes=False) as viewer, contextlib.ExitStack() as stack:
         address = "127.0.0.1", port_of(viewer)
         several = [stack.enter_context(socket.create_connection(address, timeout=30.0)) for _ in range(5)]
-        assert wait_until(lambda: viewer._server.connections == 5)
+        assert wait_for(lambda: viewer._server.connections == 5)
         with socket.create_connection(address, timeout=30.0) as one_more, contextlib.suppress(ConnectionError):
             assert one_more.recv(1) == b""
         for each in several:
             each.close()
-        assert wait_until(lambda: not viewer._server.connections)
+        assert wait_for(lambda: not viewer._server.connections)
         with connect_page(viewer, max_size=None):
             assert viewer.wait(10)
 
@@ -1046,14 +1032,6 @@ def connect_without_token(viewer: Viewer) -> ClientConnection:
     return connect(f"ws://127.0.0.1:{port}/socket", sock=sock, max_size=None)
 
 
-def wait_for(true: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Waits for a condition; returns whether it became true."""
-    deadline = time.monotonic() + seconds
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return true()
-
-
 def test_page_without_the_token_is_read_only(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer, Viewer(go2, meshes=False) as other:
         viewer.add_slider("gain", 0.0, 2.0, 1.0)
@@ -1066,7 +1044,7 @@ def test_page_without_the_token_is_read_only(go2: qd.Robot) -> None:
                 watcher.send(json.dumps(said))
             watcher.ping().wait(10)
             driver.send(json.dumps({"keys": ["KeyS"]}))
-            assert wait_for_keys(viewer, {"KeyS"})
+            assert wait_for(lambda: viewer.pressed_keys == {"KeyS"})
             assert not viewer.is_paused and viewer.gamepad_axes == (0.0, 0.0, 0.0) and viewer.sliders == {"gain": 1.0}
 
 
@@ -1100,7 +1078,7 @@ def test_request_bodies_are_rejected_without_reading_them(go2: qd.Robot) -> None
 def test_keys_and_axes_of_a_silent_page_are_released(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer, connect_page(viewer, max_size=None) as page:
         page.send(json.dumps({"keys": ["KeyW"], "axes": [0.5, 0, -7]}))
-        assert wait_for_keys(viewer, {"KeyW"})
+        assert wait_for(lambda: viewer.pressed_keys == {"KeyW"})
         assert viewer.gamepad_axes == (0.5, 0.0, -1.0)
         assert wait_for(lambda: not viewer.pressed_keys and viewer.gamepad_axes == (0.0, 0.0, 0.0)), (
             "though it is still connected"
@@ -1108,9 +1086,9 @@ def test_keys_and_axes_of_a_silent_page_are_released(go2: qd.Robot) -> None:
         assert viewer.clients == 1
         for junk in ("text", [1, 2], [1, 2, "3"], [float("inf"), 0, 0], {"x": 1}):
             page.send(json.dumps({"axes": junk, "keys": ["KeyS"]}))
-            assert wait_for_keys(viewer, {"KeyS"}) and viewer.gamepad_axes == (0.0, 0.0, 0.0)
+            assert wait_for(lambda: viewer.pressed_keys == {"KeyS"}) and viewer.gamepad_axes == (0.0, 0.0, 0.0)
             page.send(json.dumps({}))
-            assert wait_for_keys(viewer, set())
+            assert wait_for(lambda: viewer.pressed_keys == set())
 
 
 def test_paused_page_blocks_the_loop_and_can_step_it(go2: qd.Robot) -> None:
