@@ -194,7 +194,8 @@ def integrate_stiffness(stiffness: Matrix, phase: float) -> float:
     i = min(int(position), N_CYCLE_SAMPLES - 1)
     fraction = position - i
     mean = stiffness[0, i] + 0.5 * fraction * (stiffness[0, i + 1] - stiffness[0, i])
-    return cycles * stiffness[1, N_CYCLE_SAMPLES] + stiffness[1, i] + fraction * mean / N_CYCLE_SAMPLES
+    integral: float = cycles * stiffness[1, N_CYCLE_SAMPLES] + stiffness[1, i] + fraction * mean / N_CYCLE_SAMPLES
+    return integral
 
 
 @compiled(inline=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -75,7 +76,7 @@ class Signals:
         return new
 
 
-def validate_signals(signals: object) -> dict[str, dict[str, float]]:
+def validate_signals(signals: Any) -> dict[str, dict[str, float]]:
     """Returns the argument `signals` of `Viewer.show` as panels of lines, or raises.
 
     Raises:
