@@ -119,10 +119,11 @@ def make_scene(cell: str, height: float, rng: np.random.Generator) -> Scene:
             boxes.append(make_box(center, half_size, *rng.uniform(-0.1, 0.1, 2), rng.uniform(0.0, 2.0 * math.pi)))
     elif kind == "relief":
         start, side = 0.15 * height, 0.3 * height
-        for x in range(-5, 50):
-            for y in range(-5, 6):
+        for x in range(-4, 30):
+            for y in range(-4, 5):
                 top = rng.uniform(0.05, 1.0) * start
-                boxes.append(make_box((x * side, y * side, 0.5 * top), (0.5 * side, 0.5 * side, 0.5 * top)))
+                center = (side * (x + rng.uniform(-0.1, 0.1)), side * (y + rng.uniform(-0.1, 0.1)), 0.5 * top)
+                boxes.append(make_box(center, (0.6 * side, 0.6 * side, 0.5 * top)))
     return Scene(tuple(boxes), kind != "slope", start, friction)
 
 
