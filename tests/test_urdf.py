@@ -228,6 +228,13 @@ def test_meshes_are_found_only_inside_their_roots(tmp_path: Path) -> None:
         path, _, reason = finder.find(uri)
         assert path is None
         assert reason == "the file is outside the package roots and is not opened"
+    for uri in (
+        "meshes/a.stl",
+        "/home/me/ws/pkg/meshes/a.stl",
+        r"C:\ws\other\meshes\a.stl",
+        "package:/pkg/meshes/a.stl",
+    ):
+        assert finder.find(uri)[0] == inside.resolve(), uri
     near = MeshFinder(package / "urdf", [], confined=False)
     assert near.find("../../b.stl") == (outside, tmp_path, "") and near.outside == {"../../b.stl": outside}
     (tmp_path / ".hidden").mkdir()

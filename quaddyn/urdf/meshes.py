@@ -18,6 +18,8 @@ MAX_PARENT_FOLDERS = 3
 PACKAGE_NAME, MAX_MANIFEST = re.compile(rb"<name>\s*([\w.-]+)\s*</name>"), 100_000
 #: Names of mesh folders beside the folder of the file, in packages without a package.xml.
 MESH_FOLDERS = ("meshes", "assets")
+#: Drive of a path of Windows.
+_DRIVE = re.compile(r"^/*[A-Za-z]:/+")
 #: Number of folders above that of the file below which an unconfined finder opens files by relative names.
 MAX_LEVELS_ABOVE = 4
 #: Maximum number of folders in a message.
@@ -107,7 +109,7 @@ class MeshFinder:
             return None, None, "this is not a file name"
         outside = False
         plain = uri.replace("\\", "/")
-        unquoted = unquote(plain).replace("\0", "")
+        unquoted = unquote(plain).strip().replace("\0", "")
         for spelling in dict.fromkeys((uri, plain, unquoted)):
             for candidate, root in self._candidates(spelling):
                 if not os.path.lexists(candidate):  # one system call; resolving links takes one per folder
@@ -199,13 +201,29 @@ class MeshFinder:
         elif scheme in ("", "file"):
             for root in self.roots:
                 yield inside if inside.startswith("/") else f"{self.folder or root}/{inside}", root
+            # Names relative to the package, and paths of another computer: what follows the package or its mesh folder.
+            parts = [part for part in inside.split("/") if part]
+            for root in self.roots if ".." not in parts else ():
+                yield f"{root}/{'/'.join(parts)}", root
+                for k, part in enumerate(parts[:-1]):
+                    if part in (root.name, self._names.get(root)):
+                        yield f"{root}/{'/'.join(parts[k + 1 :])}", root
+                    elif part in MESH_FOLDERS and inside.startswith("/"):
+                        yield f"{root}/{'/'.join(parts[k:])}", root
 
 
 def _split_scheme(uri: str) -> tuple[str, str]:
-    """Returns the scheme of a URI, "" without one, and the rest; ``file:/a`` is read as ``file:///a``."""
+    """Returns the scheme of a URI, "" without one, and the rest.
+
+    ``file:/a`` is read as ``file:///a``, ``package:/a`` as ``package://a``, and ``C:/a`` as an absolute path.
+    """
     scheme, separator, rest = uri.partition("://")
     if separator:
-        return scheme.lower(), rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
+        rest = rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
+        return scheme.lower(), _DRIVE.sub("/", rest) if scheme.lower() == "file" else rest
+    if uri[:9].lower() == "package:/":
+        return "package", uri[9:]
+    uri = _DRIVE.sub("/", uri)
     return ("file", uri[5:]) if uri[:5].lower() == "file:" else ("", uri)
 
 
