@@ -249,6 +249,13 @@ def test_features_without_urdf_equivalent_are_rejected(text: str, words: str) ->
         qd.load(text)
 
 
+def test_radians_read_as_degrees_raise_a_warning() -> None:
+    text = QUADRUPED.format("").replace("-90 90", "-1.6 1.6").replace("-150 -10", "-2.6 -0.2").replace("-20", "-.3")
+    (warning,) = [w for w in qd.load(text).report.warnings if "read as degrees" in w.reason]
+    assert "12 revolute joints" in warning.reason and 'angle="radian"' in warning.advice
+    assert not [w for w in qd.load(QUADRUPED.format("")).report.warnings if "read as degrees" in w.reason]
+
+
 def test_body_selects_one_of_several_robots() -> None:
     arm = '<body name="arm"><geom size="1"/><body><joint axis="0 1 0"/><geom size="1" mass="3"/></body></body>'
     text = scene("".join(f'<body name="{n}"><freejoint/><geom size="1"/></body>' for n in "ab") + arm)

@@ -312,6 +312,9 @@ def _joint_of_velocity(model: pin.Model, index: int) -> str:
 MAX_REVOLUTE_LIMIT = 4.0 * 2.0 * math.pi
 #: Up to this [degrees] a limit is an angle in degrees; beyond, the joint is unlimited.
 MAX_DEGREES = 1080.0
+#: Range below which a revolute joint hardly moves [rad], a turn in degrees that are given as radians; and the number of
+#: joints from which on it is no coincidence that all ranges are as narrow.
+MAX_NARROW_RANGE, MIN_NARROW_JOINTS = 0.12, 3
 #: Upper ends of symmetric ranges [rad] that mean "no limit".
 UNLIMITED_VALUES = (100.0, 1000.0)
 #: Distance from the root to the farthest link [m] from which on lengths are in another unit.
@@ -345,7 +348,7 @@ MAX_PAYLOAD_MASS, MAX_PAYLOAD_DISTANCE, USUAL_PAYLOAD_DISTANCE = 5.0, 3.0, 0.3
 
 def find_unit_errors(tree: Tree) -> list[Finding]:
     """Returns warnings for a robot whose values contradict each other or its size; each names the likely unit."""
-    findings = find_angles_in_degrees(tree.joints)
+    findings = [*find_angles_in_degrees(tree.joints), *_find_radians_read_as_degrees(tree.joints)]
     where = Where(tree.file, 0, f'<robot name="{tree.name}">')
     size = _reach(tree)
     mass = sum(link.inertial.mass for link in tree.links if link.inertial is not None)
@@ -453,6 +456,22 @@ def find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
     )
     advice = f"convert them to radians ({low:.4g} .. {high:.4g} here), or use a continuous joint"
     return [Finding("warning", found[0].where, reason, advice)]
+
+
+def _find_radians_read_as_degrees(joints: Sequence[Joint]) -> list[Finding]:
+    """Returns one warning if no revolute joint with limits can move by more than a few degrees."""
+    limited = [joint for joint in joints if joint.type == "revolute" and np.isfinite(joint.limits.lower)]
+    ranges = [joint.limits.upper - joint.limits.lower for joint in limited]
+    if len(limited) < MIN_NARROW_JOINTS or not 0.0 < max(ranges) < MAX_NARROW_RANGE:
+        return []
+    first, low, high = limited[0], limited[0].limits.lower, limited[0].limits.upper
+    reason = (
+        f"none of the {len(limited)} revolute joints with limits can move by more than {math.degrees(max(ranges)):.2g} "
+        f"degrees; the limits seem to be radians that were read as degrees ({low:.3g} .. {high:.3g} rad here, from "
+        f"{math.degrees(low):.3g} .. {math.degrees(high):.3g})"
+    )
+    advice = 'set <compiler angle="radian"/> in an MJCF, or correct the limits'
+    return [Finding("warning", first.where, reason, advice)]
 
 
 def _reach(tree: Tree) -> float:
