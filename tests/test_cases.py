@@ -25,12 +25,15 @@ def test_mesh_uris_are_resolved_relative_to_their_package() -> None:
         assert qd.load(CASES / "mesh_uris" / "pk" / "urdf" / file, strict=True).q_home[2] == robot.q_home[2]
 
 
-def test_xacro_find_resolves_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xacro_find_resolves_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     provide_xacro(monkeypatch)
     file = CASES / "xacro_find" / "pk" / "urdf" / "robot.xacro"
     for packages in ((), (CASES / "xacro_find",), (CASES / "xacro_find" / "pk",)):
         robot = qd.load(file, packages=packages)
         assert robot.tree.joints_by_name["j"].child == "b" and robot.mass == 1.0
+    (tmp_path / "macros.xacro").write_text('<robot name="r"/>', encoding="utf-8")
+    with pytest.raises(qd.ModelError, match=r"no <link>; if it only defines macros, load the file that includes it"):
+        qd.load(tmp_path / "macros.xacro")
 
 
 def test_invalid_visual_elements_are_warnings() -> None:

@@ -391,7 +391,7 @@ def test_single_chain_is_a_leg_by_its_names_or_below_a_moving_base() -> None:
     assert found_legs(chain()) == {"leg": "a_thigh_joint"}
     unnamed = str(nameless(chain())[0])
     robot = qd.load(unnamed)
-    assert robot.feet == () and "no legs, score 0.20; second best: leg: leg from" in verdict(robot)
+    assert robot.feet == () and "reaches a score of 0.20; best choice: leg: leg from" in verdict(robot)
     assert qd.load(unnamed, legs="leg").feet == ("leg",)
     hopper = qd.load(str(nameless(chain().under("odom", "floating"))[0]))
     assert hopper.feet == ("leg",) and warned(hopper, "the legs are uncertain, because the score is low")

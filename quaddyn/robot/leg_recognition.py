@@ -686,9 +686,14 @@ def _report(
         return [Finding("note", where, reason, "pass legs= to name the joints of legs")] if joints else []
     chosen = {limb.indices for limb in best.legs.values()}
     rival = next((x for x in ranked if x.legs and {limb.indices for limb in x.legs.values()} != chosen), None)
-    reason = f"{best}, score {best.score:.2f}"
-    if rival is not None:
-        reason += f"; second best: {rival}, score {rival.score:.2f} (margin {best.score - rival.score:.2f})"
+    if best.legs:
+        reason = f"{best}, score {best.score:.2f}"
+        if rival is not None:
+            reason += f"; second best: {rival}, score {rival.score:.2f} (margin {best.score - rival.score:.2f})"
+    else:
+        too_low = rival is None or rival.score < MIN_SCORE
+        reason = f"no legs, because no choice of limbs reaches a score of {MIN_SCORE:.2f}" if too_low else "no legs"
+        reason += f"; best choice: {rival}, score {rival.score:.2f}" if rival is not None else ""
     if others:
         reason += f"; other limbs: {', '.join(others)}"
     advice = "pass legs= for other legs"

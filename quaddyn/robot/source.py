@@ -232,7 +232,8 @@ def expand_xacro(
         arguments: values of ``$(arg ...)``.
 
     Raises:
-        ModelError: the package xacro is not installed, or rejects the file; or a package is not found.
+        ModelError: the package xacro is not installed, or rejects the file; a package is not found; or the result has
+            no link.
     """
     if path is None or importlib.util.find_spec("xacro") is None:
         command = f"xacro {name} > robot.urdf" if path is not None else "xacro on the file"
@@ -261,6 +262,10 @@ def expand_xacro(
         elif missing := NO_ARGUMENT.search(words):
             words += f"; pass arguments={{{missing.group(1)!r}: ...}}"
         raise ModelError(f"{name}: xacro rejects the file: {words}") from None
+    if not document.getElementsByTagName("link"):
+        raise ModelError(
+            f"{name}: the expanded file has no <link>; if it only defines macros, load the file that includes it"
+        )
     return text.encode(), tuple(index.found)
 
 
