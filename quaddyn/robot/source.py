@@ -262,7 +262,7 @@ def expand_xacro(
         elif missing := NO_ARGUMENT.search(words):
             words += f"; pass arguments={{{missing.group(1)!r}: ...}}"
         raise ModelError(f"{name}: xacro rejects the file: {words}") from None
-    if not document.getElementsByTagName("link"):
+    if "<link" not in text:
         raise ModelError(
             f"{name}: the expanded file has no <link>; if it only defines macros, load the file that includes it"
         )
