@@ -66,7 +66,8 @@ def _judge_physics(out: Reading, root: str | None) -> None:
     for seed in (-1, 0, 1):
         m = mass_matrix(out, root or "free", seed)
         d = np.diag(m)
-        low = float(np.linalg.eigvalsh(unit_diagonal(m))[0])
+        scaled = unit_diagonal(m)
+        low = float(np.linalg.eigvalsh(scaled)[0]) if np.isfinite(scaled).all() else -np.inf
         if not low > SINGULAR or d.min() < 1e-24 * d.max():
             # A point mass that crosses an axis makes M singular at that configuration alone.
             harmless = seed < 0 or (base.mass == 0 and root is None)

@@ -138,6 +138,10 @@ def parse(data: bytes) -> Reading:
     told = declared.group(1).lower() if declared else b"utf-8"
     if told not in (b"utf-8", b"us-ascii") or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         out.doubts.append("an encoding other than UTF-8")
+    if robot.tag.endswith("}robot") and b"<robot" in data:  # a default namespace
+        default = robot.tag.removesuffix("robot")
+        for element in robot.iter():
+            element.tag = element.tag.removeprefix(default)
     if any("}" in e.tag for e in robot.iter() if "urdf}" in e.tag):
         out.doubts.append("namespaces on elements of the specification")
     if robot.tag != "robot":

@@ -72,13 +72,14 @@ def test_unknown_tags_and_default_namespaces_are_passed_over_but_not_misspelled_
         qd.load(file.replace("made_up_by_a_tool", "joit"), strict=True)
 
 
-def test_link_above_a_floating_joint_is_the_world_even_if_it_has_a_mass() -> None:
+def test_link_with_mass_above_a_floating_joint_raises_a_warning() -> None:
     text = (CASES / "quadruped_backwards" / "robot.urdf").read_text(encoding="utf-8")
     mass = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
     joint = '<joint name="float" type="floating"><parent link="ground"/><child link="trunk"/></joint>'
-    robot = qd.load(text.replace("</robot>", f'<link name="ground">{mass}</link>{joint}</robot>'))
-    assert (robot.root, robot.bodies[0].name, robot.nv) == ("free", "trunk", qd.load(text).nv)
-    assert any("belongs to the world and is ignored" in w.reason for w in robot.report.warnings)
+    for inertial in (mass, ""):
+        robot = qd.load(text.replace("</robot>", f'<link name="ground">{inertial}</link>{joint}</robot>'))
+        assert robot.root == "free" and robot.nv == qd.load(text).nv + 6 * bool(inertial)
+        assert any("'ground' has a mass and moves freely" in w.reason for w in robot.report.warnings) is bool(inertial)
 
 
 def test_limits_in_degrees_raise_a_warning() -> None:

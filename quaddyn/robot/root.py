@@ -56,14 +56,20 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
     first = tree.children[above.name]
     shapes = len(above.visuals) + len(above.collisions)
     floats = len(first) == 1 and first[0].type == "floating"
-    # What a floating joint hangs from is the world, whatever it has.
-    is_world = floats or (above.inertial is None and len(first) == 1 and not shapes)
+    # What a floating joint hangs from is the world, whatever is drawn on it.
+    is_world = above.inertial is None and len(first) == 1 and (not shapes or floats)
     if not is_world:
         if root != "fixed" and above.name == WORLD and first:
             raise ModelError(
                 f"{above.where}: {len(first)} joints or shapes are attached to the world link, which would move "
                 "together with a moving root; pass root='fixed', or remove them"
             )
+        if root != "fixed" and floats:
+            apart = (
+                f"link {above.name!r} has a mass and moves freely beside {first[0].child!r}, because a floating joint "
+                "is between them"
+            )
+            findings.append(Finding("warning", above.where, apart, "remove its <inertial> if it is the world"))
         return tree
     joint = first[0]
     if root == "fixed" and floats:
@@ -88,9 +94,6 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
             "are ignored"
         )
         findings.append(Finding("warning", above.where, lost, "add them to a terrain instead"))
-    if above.inertial is not None:
-        lost = f"the mass of link {above.name!r}, the parent of a floating joint, belongs to the world and is ignored"
-        findings.append(Finding("warning", above.where, lost, "remove its <inertial>"))
     findings.append(Finding("note", above.where, reason, f"q holds the pose of {joint.child!r}"))
     return replace(tree, links=tree.links[1:], joints=tree.joints[1:])
 
