@@ -29,7 +29,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-from fuzz_reading import NV, ROUNDING, Array, Body, Reading, parse
+from fuzz_reading import NV, ROUNDING, Array, Body, Reading, parse, without_default_namespace
 
 PSD_TOLERANCE = 1e-6
 VOID = 1e4  # [rad or m]; a position limit beyond this may be read as no limit
@@ -222,6 +222,7 @@ def with_held_joint(data: bytes, name: str, root: str, notes: Iterable[str]) -> 
 
 def misfits(data: bytes, facts: dict[str, Any]) -> list[str]:
     """Differences between an accepted robot, given by its `facts` (see `fuzzing.probe`), and its file."""
+    data = without_default_namespace(data)
     reading = read(data, facts["root"])
     if reading.root not in facts["links"] and any(f"{reading.root!r}" in f for f in facts["notes"]):
         reading = read(without_world(data, facts["links"]), facts["root"])

@@ -113,9 +113,14 @@ class Reading:
         return sum(m for m, *_ in self.inertials.values())
 
 
+def without_default_namespace(data: bytes) -> bytes:
+    """The document without a default namespace of its root element, which every reader of URDF ignores."""
+    return re.sub(rb"""(<robot\b[^>]*?)\sxmlns\s*=\s*(?:"[^"]*"|'[^']*')""", rb"\1", data, count=1)
+
+
 def parse(data: bytes) -> Reading:
     """Reads names, numbers, tree and composite bodies of a URDF, with faults and doubts."""
-    out = Reading()
+    out, data = Reading(), without_default_namespace(data)
     if (inner := ENDS.sub(rb"\1", data)) != data and b"\0" not in inner:  # no UTF-16
         out.doubts.append("white space before the declaration, or NUL characters at the end")
         data = inner
@@ -138,10 +143,6 @@ def parse(data: bytes) -> Reading:
     told = declared.group(1).lower() if declared else b"utf-8"
     if told not in (b"utf-8", b"us-ascii") or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         out.doubts.append("an encoding other than UTF-8")
-    if robot.tag.endswith("}robot") and b"<robot" in data:  # a default namespace
-        default = robot.tag.removesuffix("robot")
-        for element in robot.iter():
-            element.tag = element.tag.removeprefix(default)
     if any("}" in e.tag for e in robot.iter() if "urdf}" in e.tag):
         out.doubts.append("namespaces on elements of the specification")
     if robot.tag != "robot":
