@@ -480,7 +480,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception]]] = {
     "repair: unknown": ({"repair": ("everything",)}, qd.ArgumentError),
     "repair: string": ({"repair": "inertia"}, qd.ArgumentError),
     "packages: no folder": ({"packages": ("nowhere",)}, qd.ArgumentError),
-    "packages: string": ({"packages": "robots"}, qd.ArgumentTypeError),
+    "packages: no such folder": ({"packages": "nowhere"}, qd.ArgumentError),
     "packages: a number": ({"packages": 3}, qd.ArgumentTypeError),
     "packages: numbers": ({"packages": (3,)}, qd.ArgumentTypeError),
     "actuated: a number": ({"actuated": 3}, qd.ArgumentTypeError),

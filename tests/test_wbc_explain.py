@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.wbc import WholeBodyController
+from quaddyn.wbc import PostureTask, WholeBodyController
 from quaddyn.wbc.explanation import _describe_largest
 
 
@@ -50,6 +50,15 @@ def test_joints_beyond_their_bounds_and_missing_contacts_are_causes() -> None:
     q[7:] = robot.upper[7:] + 0.3
     text = WholeBodyController(robot).compute(dyn.update(q, v)).explain()
     assert text.startswith("infeasible") and "beyond their bounds" in text and "FL_hip_joint" in text.splitlines()[1]
+
+
+def test_missing_contacts_are_no_cause_for_an_arm() -> None:
+    robot = qd.load("ur5")
+    posture = PostureTask(robot)
+    posture.reference(robot.q_home + 1.0, acceleration=np.full(robot.nv, 1e4))
+    wbc = WholeBodyController(robot, tasks=[[posture]])
+    text = wbc.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))).explain()
+    assert "less than required because of" in text and "contact" not in text
 
 
 def test_tick_without_losses_has_no_cause() -> None:

@@ -53,7 +53,7 @@ def load(
     root: str | None = None,
     base: ArrayLike | None = None,
     body: str | None = None,
-    packages: Iterable[str | os.PathLike[str]] = (),
+    packages: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     arguments: Mapping[str, str | float] | None = None,
     actuated: Sequence[str] | None = None,
     legs: Mapping[str, Sequence[str]] | str | None = None,
@@ -88,10 +88,10 @@ def load(
             ``robot.report`` warns where a rotation is needed, and gives it.  None: no rotation.
         body: name of the body of an MJCF that is the robot, one of those attached to the world.  None: the bodies with
             actuators, otherwise those with joints; an error names the candidates if they are several robots.
-        packages: package roots for ``package://`` meshes: folders that contain packages, or are packages.  Files are
-            opened in them, in the folder of the file and in the package around it (a folder with a ``package.xml``, or
-            one with a folder ``meshes`` or ``assets`` next to the folder of the file); with a warning, also by relative
-            names (``../common/a.xml``) up to four folders above the file.
+        packages: package roots for ``package://`` meshes: a folder that contains packages or is a package, or several
+            folders.  Files are opened in them, in the folder of the file and in the package around it (a folder with a
+            ``package.xml``, or one with a folder ``meshes`` or ``assets`` next to the folder of the file); with a
+            warning, also by relative names (``../common/a.xml``) up to four folders above the file.
             ``$(find ...)`` of a xacro file and ``<include>`` of an MJCF are resolved in them as well.
         arguments: values of the arguments (``$(arg ...)``) of a xacro file, by name, in any unit.  None: the file's
             defaults.
@@ -133,6 +133,8 @@ def load(
         raise ArgumentError(f"root={root!r}: expected one of {', '.join(ROOTS)}")
     if unknown := [r for r in check_sequence("repair", repair, "names") if r not in REPAIRS]:
         raise ArgumentError(f"repair: unknown names {unknown}; known names: {', '.join(REPAIRS)}")
+    if isinstance(packages, str | os.PathLike):
+        packages = (packages,)
     document = read_source(source, check_sequence("packages", packages, "folders"), arguments, body, confined=strict)
     meshes = MeshFinder(document.folder, document.packages, confined=strict)
     tree = parse(document.data, file=document.name, meshes=meshes)

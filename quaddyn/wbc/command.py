@@ -240,7 +240,8 @@ def _make_details(command: TickCommand) -> TickDetails:
         solver.robot, solver.tables.model, command.inputs.parameters, command.inputs.v, command.friction_torque
     )
     nonviable = solver.find_nonviable(command.inputs)
-    return TickDetails(problem, x, tuple(map(int, ranks)), solver.resolve, remarks, nonviable)
+    is_fixed = solver.robot.root == "fixed"
+    return TickDetails(problem, x, tuple(map(int, ranks)), solver.resolve, remarks, nonviable, is_fixed)
 
 
 def _restore(

@@ -59,7 +59,11 @@ def likely_cause(details: TickDetails, outcome: str) -> str:
                 "likely cause: joints that are beyond their bounds or too fast to stop in time: "
                 f"{_join_names(nonviable_joints)}"
             )
-    if details.problem.n and not any(g.unit == "N" for level in details.problem.levels for g in level):
+    if (
+        details.problem.n
+        and not details.has_fixed_root
+        and not any(g.unit == "N" for level in details.problem.levels for g in level)
+    ):
         return "likely cause: no contact was assumed to carry load"
     return ""
 

@@ -437,7 +437,7 @@ def _make_command(
     status = Status(OUTCOMES[outcome], *certificate.tolist())
     resolve = Resolve(model.rank_tolerance, model.damping)
     texts = tuple(map(str, remarks)), tuple(map(str, nonviable))
-    details = TickDetails(problem, x, tuple(map(int, ranks[: model.levels])), resolve, *texts)
+    details = TickDetails(problem, x, tuple(map(int, ranks[: model.levels])), resolve, *texts, 0 in model.actuated)
     centers_of_pressure = compute_centers_of_pressure(start.terms, contacts, names, forces)
     return Command(torque, acceleration, forces, status, details, friction, centers_of_pressure)
 

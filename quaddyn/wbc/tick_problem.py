@@ -200,6 +200,7 @@ class TickDetails:
         resolve: function that solves a modified problem like the controller, for explanations.
         remarks: further sentences for explanations, such as about joint friction.
         nonviable: names of joints and pairs outside their viable set; see `Command.nonviable`.
+        has_fixed_root: whether the robot needs no contacts, because its base is fixed.
     """
 
     problem: TickProblem
@@ -208,6 +209,7 @@ class TickDetails:
     resolve: Callable[[TickProblem], Array]
     remarks: tuple[str, ...] = ()
     nonviable: tuple[str, ...] = ()
+    has_fixed_root: bool = False
 
 
 def make_level_report(details: TickDetails, k: int) -> LevelReport:
