@@ -286,7 +286,7 @@ def test_recording_is_played_in_the_viewer(
     viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     log = recording()
-    monkeypatch.setattr("quaddyn.runtime.load_recording", lambda file: log)
+    monkeypatch.setattr("quaddyn.runtime.load_log", lambda file: log)
     (tmp_path / "run").touch()
     page = tmp_path / "page.html"
     assert run_command("log", "view", tmp_path / "run", "--record", page).endswith(f"wrote {page}\n")
@@ -315,7 +315,7 @@ def test_recording_is_played_in_the_viewer(
         "show",
     ]
     log = recording(0)
-    assert error_of("log", "view", tmp_path / "run") == f"{tmp_path / 'run'}: the recording contains no ticks"
+    assert error_of("log", "view", tmp_path / "run") == f"{tmp_path / 'run'}: the log contains no ticks"
 
 
 def test_recordings_are_printed_compared_and_replayed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

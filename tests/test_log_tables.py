@@ -81,6 +81,14 @@ def test_requested_velocity_and_mode_of_walking_are_in_tables_and_messages(tmp_p
     assert "mode" not in simulate("go2").text_columns()
 
 
+def test_log_of_a_simulation_is_viewed_as_a_page(tmp_path: Path) -> None:
+    file, page = simulate("go2", ticks=40).save(tmp_path / "fall.npz"), tmp_path / "fall.html"
+    done = CliRunner().invoke(app, ["log", "view", str(file), "--record", str(page)])
+    assert done.exit_code == 0, done.output
+    text = page.read_text(encoding="utf-8")
+    assert "go2_description, fall.npz" in text and len(text) > 1_000_000  # with the meshes
+
+
 @pytest.mark.parametrize(("name", "root"), [("go2", None), ("solo8", "planar"), ("go2", "fixed")])
 def test_velocity_of_the_root_is_in_the_columns(name: str, root: str | None) -> None:
     log = simulate(name, root)

@@ -119,14 +119,14 @@ def mcap(
 
 @log_app.command()
 def view(
-    file: FileArgument,
+    file: LogArgument,
     record: Annotated[Path | None, typer.Option(help="write a self-contained HTML file and exit")] = None,
     robot: Annotated[
         str | None,
         typer.Option(
             "--robot",
             metavar="NAME|FILE",
-            help="robot file with the meshes; default: the model in the recording",
+            help="robot file with the meshes; default: the model in the log",
             autocompletion=COMPLETIONS["robot"],
         ),
     ] = None,
@@ -134,35 +134,45 @@ def view(
     port: PortOption = 0,
     host: HostOption = LOOPBACK_ADDRESS,
 ) -> None:
-    """Play a recording in the browser: estimated state, torques, stage and faults."""
-    from ..runtime import load_recording
+    """Play a log in the browser: state, torques, contact forces of simulations, stage, faults, status and mode."""
+    from ..runtime import load_log
+    from ..simulation import Log
     from ..viewer import Viewer
 
     check_writable(record)
-    log = load_recording(file)
-    if not len(log):
-        raise ArgumentError(f"{file}: the recording contains no ticks")
-    model = log.robot(robot, packages=package or ())
-    records, start_time = log.records, float(log.records["begun"][0])
-    frames = range(0, len(log), max(1, round(1.0 / (FPS * log.metadata["dt"]))))
+    log = load_log(file)
+    times = log.time if isinstance(log, Log) else log.records["begun"]
+    if not len(times):
+        raise ArgumentError(f"{file}: the log contains no ticks")
+    model, start_time = log.robot(robot, packages=package or ()), float(times[0])
+    name = log.initial_checkpoint.robot if isinstance(log, Log) else log.name
+    dt = log.initial_checkpoint.dt * log.steps_per_tick if isinstance(log, Log) else log.metadata["dt"]
+    frames = range(0, len(times), max(1, round(1.0 / (FPS * dt))))
     with Viewer(model, open_browser=record is None, fps=FPS, port=port, host=host) as viewer:
 
         def show_tick(i: int) -> None:
-            q, v = log.state(i, model)
-            caption_parts = [log.stages[i].value, records["status"][i].decode(), records["reason"][i].decode()]
-            tau = np.where(np.isfinite(records["command_tau"][i]), records["command_tau"][i], 0.0)
+            forces = None
+            if isinstance(log, Log):
+                q, v, tau = log.q[i], log.v[i], log.tau[i]
+                caption_parts = [texts[i] for texts in log.text_columns().values()]
+                forces = {foot: log.forces[i, s] for s, foot in enumerate(log.spheres) if foot in model.feet}
+            else:
+                records = log.records
+                q, v = log.state(i, model)
+                tau = np.where(np.isfinite(records["command_tau"][i]), records["command_tau"][i], 0.0)
+                caption_parts = [log.stages[i].value, records["status"][i].decode(), records["reason"][i].decode()]
             text = " | ".join(word for word in caption_parts if word)
-            viewer.show(q, v=v, tau=tau, caption=text, time=float(records["begun"][i]) - start_time)
+            viewer.show(q, v=v, tau=tau, forces=forces, caption=text, time=float(times[i]) - start_time)
 
         for missing_mesh in viewer.missing_meshes:
             err.print(f"[yellow]not drawn:[/] {escape(str(missing_mesh))}", highlight=False)
         if record is not None:
             for i in frames:
                 show_tick(i)
-            viewer.record(record, title=f"{log.name}, {file.name}")
+            viewer.record(record, title=f"{name}, {file.name}")
             print_text(f"wrote {record}")
             return
-        print_text(f"{log.name} at {page_addresses(viewer)}; press Ctrl-C to quit")
+        print_text(f"{name} at {page_addresses(viewer)}; press Ctrl-C to quit")
         frame_cycle = itertools.cycle(frames)
 
         def show_next() -> None:
