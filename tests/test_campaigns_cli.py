@@ -21,7 +21,9 @@ from waiting import wait_for
 
 import quaddyn as qd
 from quaddyn.campaigns import Store, campaign, run
-from quaddyn.campaigns.store import to_frame
+from quaddyn.campaigns.campaign_runner import count_by_field
+from quaddyn.campaigns.store import StoredCase, to_frame, write_csv
+from quaddyn.campaigns.walking_campaigns import PushCampaign
 from quaddyn.cli import app
 from quaddyn.errors import ArgumentError, CampaignError, StoreError
 
@@ -85,6 +87,29 @@ def test_campaign_is_run_resumed_shown_and_exported(tmp_path: Path) -> None:
     assert (again["record.tiny"] == [row.result["tiny"] for row in rows]).all()
     assert (again["case.number"] == [row.case.number for row in rows]).all()
     assert "robots" not in again.columns
+
+
+def test_success_rates_are_counted_by_push_and_tables_have_units(tmp_path: Path) -> None:
+    campaign = PushCampaign(trials=4, sizes=(0.2, 0.5), gaits=("trot",), plants=("embedded",), robot=("solo12",))
+    cases = list(campaign.cases())
+    small = min(case.push for case in cases)
+    rows = [
+        StoredCase(k, case, {"success": case.push == small or k % 4 == 1, "vx": 0.1}, 0.1, 0.0, "", "", "")
+        for k, case in enumerate(cases)
+    ]
+    counts = count_by_field(campaign, rows)
+    assert list(counts) == ["push"] and list(counts["push"].values()) == [(4, 4), (2, 4)]
+
+    class FakeStore:
+        def __init__(self) -> None:
+            self.campaign = campaign
+
+        def rows(self) -> list[StoredCase]:
+            return rows
+
+    write_csv(FakeStore(), tmp_path / "runs.csv")  # type: ignore[arg-type]
+    header = (tmp_path / "runs.csv").read_text(encoding="utf-8").partition("\n")[0].strip().split(",")
+    assert {"case.push [m/s]", "case.push_time [s]", "record.vx [m/s]", "record.success", "number"} <= set(header)
 
 
 def test_unregistered_campaign_needs_the_campaign_option(tmp_path: Path) -> None:

@@ -97,11 +97,13 @@ class Campaign(ABC, Generic[C]):
         name: name of the campaign for `find`, on the command line and in stores.
         Case: type of the cases, a frozen, hashable dataclass of plain values.
         renamed_entries: new names of entries of records, by the old names that stores of earlier versions have.
+        units: units of fields of cases and entries of records, by name, for headers of tables.
     """
 
     name: ClassVar[str]
     Case: ClassVar[type[Any]]
     renamed_entries: ClassVar[Mapping[str, str]] = {}
+    units: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import queue
 import re
@@ -25,6 +26,8 @@ from .worker import WorkerReply, run_cases
 
 #: Number of examples stored for each reason.
 MAX_EXAMPLES = 5
+#: Largest number of values of a field by which successes are counted.
+MAX_FIELD_VALUES = 20
 
 
 @renamed_attributes(of="from_rows")
@@ -76,6 +79,41 @@ class OutcomeCounts:
             if len(numbers) < MAX_EXAMPLES:
                 examples[reason] = (*numbers, row.number)
         return cls(successes, dict(failures.most_common()), dict(errors.most_common()), killed_workers, examples)
+
+
+def count_by_field(campaign: Campaign[Any], rows: Iterable[StoredCase]) -> dict[str, dict[Any, tuple[int, int]]]:
+    """Counts successes by the value of each field that the cases of a campaign vary, such as the size of a push.
+
+    Fields that depend on the `number` of a case alone, which random numbers do, are left out.
+
+    Returns:
+        For each field with 2 to 20 values, of which each has two cases or more: numbers of successes and of cases by
+        value, in ascending order.
+    """
+    counts: dict[str, dict[Any, list[int]]] = {}
+    by_number: dict[tuple[str, int], Any] = {}
+    varied: set[str] = set()
+    for row in rows:
+        success = not isinstance(row.result, Failure) and campaign.failure_reason(row.result) is None
+        for f in dataclasses.fields(row.case):
+            value, values = getattr(row.case, f.name), counts.setdefault(f.name, {})
+            number = getattr(row.case, "number", None)
+            if number is None or by_number.setdefault((f.name, number), value) != value:
+                varied.add(f.name)
+            if len(values) <= MAX_FIELD_VALUES:
+                count = values.setdefault(value, [0, 0])
+                count[0], count[1] = count[0] + success, count[1] + 1
+    return {
+        name: {value: (count[0], count[1]) for value, count in sorted(values.items(), key=_sort_key)}
+        for name, values in counts.items()
+        if name in varied and 2 <= len(values) <= MAX_FIELD_VALUES and min(total for _, total in values.values()) > 1
+    }
+
+
+def _sort_key(item: tuple[Any, object]) -> tuple[bool, Any]:
+    """Returns a key that sorts numbers before other values."""
+    is_number = isinstance(item[0], int | float)
+    return not is_number, item[0] if is_number else str(item[0])
 
 
 def _without_numbers(error: str) -> str:

@@ -493,10 +493,16 @@ def iterate_rows(store: Store) -> Iterator[dict[str, Any]]:
 
 
 def write_csv(store: Store, path: str | os.PathLike[str]) -> None:
-    """Writes a store as CSV (RFC 4180), with all digits of floats, so that reading them restores the same bits."""
+    """Writes a store as CSV (RFC 4180), with all digits of floats, so that reading them restores the same bits.
+
+    The names of the columns end in units where the campaign states them, such as "case.push [m/s]".
+    """
     with _atomic_file(path) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, column_names(store), restval="")
-        writer.writeheader()
+        units = {"seconds": "s", "time": "s since 1970"}
+        for kind in ("case", "record"):
+            units |= {f"{kind}.{name}": unit for name, unit in store.campaign.units.items()}
+        writer.writerow({name: f"{name} [{units[name]}]" if name in units else name for name in writer.fieldnames})
         writer.writerows(iterate_rows(store))
 
 

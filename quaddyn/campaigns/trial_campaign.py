@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -37,6 +37,25 @@ def robot_option() -> Any:
     return campaign_option("go2", "catalogue name or URDF file")
 
 
+#: Units of the fields of `Trial` and of the entries of records of `run_trial`.
+TRIAL_UNITS = MappingProxyType(
+    {
+        name: unit
+        for unit, names in {
+            "s": "dt seconds averaging_time push_time push_duration slip_time slip_duration delay fell",
+            "m": "com_offset step step_distance strips boxes stairs tread rubble relief ahead",
+            "m/s": "push unit_speed vx vy",
+            "rad/s": "unit_turn wz",
+            "rad": "push_direction com_offset_direction slope slope_direction",
+            "kg": "payload",
+            "N m": "torque_rms",
+            "W": "power power_peak",
+        }.items()
+        for name in names.split()
+    }
+)
+
+
 def error_option(default: float) -> Any:
     """Returns the option with the largest velocity error of a successful trial."""
     return campaign_option(default, "largest velocity error that is a success, relative to the command")
@@ -55,6 +74,8 @@ class TrialCampaign(Campaign[Trial]):
         "miss": "velocity_error",
         "progress": "velocity_ratio",
     }
+
+    units: ClassVar[Mapping[str, str]] = TRIAL_UNITS
 
     def run(self, case: Trial) -> Record:
         """Runs one trial; see `run_trial`."""

@@ -9,7 +9,7 @@ import logging
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +23,7 @@ from .. import campaigns
 from ..campaigns import Campaign, Failure, OutcomeCounts, Store
 from ..campaigns.binomial_bounds import interval
 from ..campaigns.campaign import RENAMED_CAMPAIGNS, find, import_campaign, names
+from ..campaigns.campaign_runner import count_by_field
 from ..campaigns.executors import tls
 from ..campaigns.plain_values import encode_record
 from ..deprecation import RENAMED
@@ -150,17 +151,30 @@ def show(store: StoreArgument, campaign: CampaignOption = None, as_json: JsonOpt
     """Summarize a store: success rate with its exact 95 % confidence interval, and failures by reason."""
     with _open_store(store, campaign) as opened:
         tally = OutcomeCounts.from_rows(opened.campaign, opened.rows())
+        by_field, units = count_by_field(opened.campaign, opened.rows()), opened.campaign.units
         processors, total = opened.processors(), opened.campaign.count()
         if as_json:
             print(
                 json.dumps(
-                    {**_outcomes_json(opened.campaign, tally), "cases": total, "processors": processors}, indent=2
+                    {
+                        **_outcomes_json(opened.campaign, tally),
+                        "by_field": {
+                            name: [
+                                {"value": value, "successes": n, "total": total} for value, (n, total) in counts.items()
+                            ]
+                            for name, counts in by_field.items()
+                        },
+                        "cases": total,
+                        "processors": processors,
+                    },
+                    indent=2,
                 )
             )
             return
         done = f"{tally.total:,} of {total:,}" if total is not None else f"{tally.total:,}"
         print_text(f"{opened.campaign.name}: {done} cases in {store}")
     _print_outcomes(tally, str(store))
+    _print_successes(by_field, units)
     if len(processors) > 1:
         print_text(f"{len(processors)} kinds of processors: records are equal to the bit only on the same kind")
 
@@ -338,6 +352,23 @@ def _outcomes_json(campaign: Campaign[Any], tally: OutcomeCounts) -> dict[str, o
         **dataclasses.asdict(tally),
         "interval": list(interval(tally.successes, tally.total)) if tally.total else None,
     }
+
+
+def _print_successes(by_field: dict[str, dict[Any, tuple[int, int]]], units: Mapping[str, str]) -> None:
+    """Prints the success rate by value of each varied field, with its confidence interval."""
+    if not by_field:
+        return
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("cases with", overflow="fold")
+    table.add_column("successes", justify="right", no_wrap=True)
+    table.add_column("success rate, 95 % interval", justify="right", no_wrap=True)
+    for name, counts in by_field.items():
+        for value, (successes, total) in counts.items():
+            low, high = interval(successes, total)
+            text = f"{value:.4g} {units.get(name, '')}" if isinstance(value, float) else str(value)
+            rate = f"{successes / total:.1%} ({low:.1%} to {high:.1%})"
+            table.add_row(escape(f"{name} {text}".rstrip()), f"{successes} of {total}", rate)
+    out.print(table)
 
 
 def _print_outcomes(tally: OutcomeCounts, store: str) -> None:
