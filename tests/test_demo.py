@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 import time
 from fractions import Fraction
@@ -290,6 +291,14 @@ def test_crouched_robot_is_lower_over_the_same_footholds(name: str) -> None:
     for foot in robot.feet:
         home, there = (dynamics.frame_placement(x, foot).translation for x in (robot.q_home, q))
         np.testing.assert_allclose(there, home, atol=1e-6)
+
+
+def test_mean_velocity_is_printed_where_no_gait_cycle_has_the_full_command() -> None:
+    """On stairs without a terrain map the reference differs from the command in every gait cycle."""
+    words = ["demo", "--headless", "--gait", "trot", "--seconds", "3", "--terrain", "stairs=0.05,0.3", "--blind"]
+    shown = CliRunner().invoke(app, words).stdout
+    assert "measured nothing" not in shown
+    assert re.search(r"(mean|measured) \+0\.[45]", shown), shown
 
 
 def test_unmeasured_velocity_is_reported() -> None:

@@ -135,9 +135,15 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
             ("commanded", report.clamped_velocity),
             ("measured", report.measured_velocity),
         ):
-            numbers = "nothing: no full gait cycle" if values is None else "{:+.3f}, {:+.3f}, {:+.3f}".format(*values)
+            numbers = "" if values is None else "{:+.3f}, {:+.3f}, {:+.3f}".format(*values)
+            if values is None and report.mean_velocity is None:
+                numbers = "nothing: no full gait cycle"
+            elif values is None:
+                word, numbers = "mean", "{:+.3f}, {:+.3f}, {:+.3f}".format(*report.mean_velocity)
             table.add_row(label, f"{word} {numbers}")
             label = ""
+        if report.measured_velocity is None and report.mean_velocity is not None:
+            table.add_row("", "not checked: the reference varies")
     limit_reasons = dict.fromkeys(filter(None, (report.limit_reason, *(r.limit_reason for r in report.requests))))
     if limit_reasons:
         table.add_row("limited by", f"[bold yellow]{escape(', '.join(limit_reasons))}[/]")

@@ -191,6 +191,7 @@ class LocomotionRun:
         self._recent_velocities: deque[Array] = deque()
         self._cycle_velocity_sum, self._cycle_ticks = np.zeros(3), 0
         self._cycle_velocities: list[Array] = []
+        self._walking_velocity_sum, self._walking_ticks = np.zeros(3), 0
         self._control_time = self._plant_time = 0.0
         self._averaging_start = 0.0
         self._jump_monitor: JumpMonitor | None = None
@@ -289,6 +290,11 @@ class LocomotionRun:
         is_steady = (
             command.mode is LocomotionMode.MOVING and scheduler.phase > 2.0 and self.plant.time >= self._averaging_start
         )
+        if is_steady:
+            self._walking_velocity_sum, self._walking_ticks = (
+                self._walking_velocity_sum + velocity,
+                self._walking_ticks + 1,
+            )
         if not (
             is_steady
             and np.abs(command.reference_velocity - self._clamped_on_ground()).max()
@@ -417,6 +423,9 @@ class LocomotionRun:
             clamped_velocity=tuple(self.clamped.tolist()),
             limit_reason=self.limit_reason,
             measured_velocity=None if measured is None else tuple(measured.tolist()),
+            mean_velocity=tuple((self._walking_velocity_sum / self._walking_ticks).tolist())
+            if self._walking_ticks * self.controller.dt >= self.controller.gait_scheduler.period
+            else None,
             jump_summary="" if plan is None else str(plan),
             requests=self.requested_values(plan, velocity=velocity),
         )

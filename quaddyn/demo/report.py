@@ -115,6 +115,8 @@ class DemoReport:
         limit_reason: limit that reduced the velocity, such as "stride of the gait"; "" for none.
         measured_velocity: mean velocity over whole gait cycles at the full command [m/s, rad/s]; None if there were
             none.
+        mean_velocity: mean velocity while the robot walked, also at times at which the reference differs from
+            the command, as on stairs [m/s, rad/s]; None if the robot walked for less than a gait cycle.
         interrupted: whether an interrupt ended the run early.
         jump_summary: description of the planned jump and its limits; "" for none.
         requests: nonzero values that the caller requested.
@@ -143,6 +145,7 @@ class DemoReport:
     interrupted: bool = False
     jump_summary: str = ""
     requests: tuple[RequestedValue, ...] = ()
+    mean_velocity: tuple[float, ...] | None = None
 
     @property
     def reduced_requests(self) -> tuple[str, ...]:
@@ -151,7 +154,7 @@ class DemoReport:
 
     @property
     def unmeasured_checks(self) -> tuple[str, ...]:
-        """Names of the checks for which the run was too short."""
+        """Names of the checks for which the robot did not walk at the full command for two gait cycles."""
         velocity_unmeasured = (
             self.clamped_velocity is not None and any(self.clamped_velocity) and self.measured_velocity is None
         )
