@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: Time between lines about the progress of a long operation [s].
+LINE_INTERVAL = 10.0
+
 
 class ProgressLike(Protocol):
     """Protocol of the progress of many cases, such as `quaddyn.campaigns.Progress`."""
@@ -64,18 +67,27 @@ def progress(items: list[T], title: str) -> Iterator[T]:
 
 
 @contextmanager
-def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
+def progress_bar(title: str, *, quiet: bool, prints_lines: bool = False) -> Iterator[Callable[[float], None]]:
     """Shows a progress bar on stderr; yields the function to call with the fraction done (0 to 1).
 
-    The bar appears at the first call, so that other messages can be printed before.
+    The bar appears at the first call, so that other messages can be printed before.  With
+    `prints_lines`, if stderr is no terminal, a line is printed every ten seconds instead.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     display = make_display(*columns, quiet=quiet)
     task = display.add_task(title, total=1.0)
 
+    begin = last_line = time.monotonic()
+
     def update(fraction: float) -> None:
+        nonlocal last_line
         display.start()
         display.update(task, completed=fraction)
+        now = time.monotonic()
+        if prints_lines and not quiet and not err.is_terminal and now - last_line >= LINE_INTERVAL:
+            last_line = now
+            rest = f", {(now - begin) * (1.0 / fraction - 1.0):.0f} s remaining" if fraction > 0.0 else ""
+            err.print(f"{title}: {fraction:.0%} after {now - begin:.0f} s{rest}", markup=False, highlight=False)
 
     try:
         yield update

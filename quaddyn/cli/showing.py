@@ -236,7 +236,9 @@ def demo(
         if video is not None and page is not None:
             from ..viewer import render_video
 
-            with progress_bar("rendering", quiet=as_json) as tick:
+            if not as_json:
+                print_text(f"rendering {video}: every frame is drawn by the browser, which takes minutes")
+            with progress_bar("rendering", quiet=as_json, prints_lines=True) as tick:
                 render_video(page, video, progress=tick)
         with progress_bar("cross-checking", quiet=as_json) as tick:
             agreement = cross_check(model, samples=3, n_derivative_samples=0, progress=tick)

@@ -135,11 +135,9 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
             ("commanded", report.clamped_velocity),
             ("measured", report.measured_velocity),
         ):
-            numbers = "" if values is None else "{:+.3f}, {:+.3f}, {:+.3f}".format(*values)
-            if values is None and report.mean_velocity is None:
-                numbers = "nothing: no full gait cycle"
-            elif values is None:
-                word, numbers = "mean", "{:+.3f}, {:+.3f}, {:+.3f}".format(*report.mean_velocity)
+            if values is None and report.mean_velocity is not None:
+                word, values = "mean", report.mean_velocity
+            numbers = "nothing: no full gait cycle" if values is None else "{:+.3f}, {:+.3f}, {:+.3f}".format(*values)
             table.add_row(label, f"{word} {numbers}")
             label = ""
         if report.measured_velocity is None and report.mean_velocity is not None:

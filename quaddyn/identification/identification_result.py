@@ -276,8 +276,8 @@ class Identification(FrozenArrays):
             )
         raised = np.flatnonzero(self.shift_residual > MIN_SHIFT_NOISE_RATIO * self.noise).tolist()
         without = np.sqrt(np.maximum(self.deviation**2 - self.shift**2, np.finfo(float).tiny))
-        shifted = np.argsort(-np.abs(self.shift) / without)
-        shifted = [i for i in shifted.tolist() if abs(self.shift[i]) > SIGNIFICANT_SHIFT * without[i]]
+        order = np.argsort(-np.abs(self.shift) / without).tolist()
+        shifted = [i for i in order if abs(self.shift[i]) > SIGNIFICANT_SHIFT * without[i]]
         if raised and shifted:
             groups = self.base.groups()
             forces = ", ".join(

@@ -12,6 +12,7 @@ import contextlib
 import importlib
 import itertools
 import json
+import math
 import shutil
 import subprocess
 import tempfile
@@ -90,9 +91,10 @@ def render_video(
     check_video(path)
     program = _find_ffmpeg()
     report_progress = progress or (lambda fraction: None)
+    report_progress(0.0)
     with _run_browser(_find_browser(), size) as address:
         if program is None:
-            asyncio.run(_record_by_browser(address, page, path, fps, size))
+            asyncio.run(_record_by_browser(address, page, path, fps, size, report_progress))
             return "browser"
         asyncio.run(_render_by_ffmpeg(program, address, page, path, fps, size, report_progress))
         return "ffmpeg"
@@ -225,7 +227,7 @@ async def _render_by_ffmpeg(
             assert encoder.stdin is not None
             for i in range(count):
                 await tab.evaluate(f"quaddyn.drawAt({i / fps})")
-                picture = await tab.call_method("Page.captureScreenshot", format="png")
+                picture = await tab.call_method("Page.captureScreenshot", format="png", optimizeForSpeed=True)
                 try:
                     encoder.stdin.write(base64.b64decode(picture["data"]))
                 except BrokenPipeError:
@@ -236,15 +238,38 @@ async def _render_by_ffmpeg(
         raise QuaddynError(f"ffmpeg failed: {errors.decode(errors='replace').strip()[-300:]}")
 
 
-async def _record_by_browser(address: str, page: Path, path: Path, fps: float, size: tuple[int, int]) -> None:
+async def _record_by_browser(
+    address: str,
+    page: Path,
+    path: Path,
+    fps: float,
+    size: tuple[int, int],
+    progress: Callable[[float], None],
+) -> None:
     """Records the scene by the browser in real time."""
+
+    async def report(duration: float) -> None:
+        """Reports the fraction of the scene that has been played."""
+        for second in range(math.ceil(duration)):
+            progress(second / duration)
+            await asyncio.sleep(1.0)
+
     async with _Tab.open(address, page, size) as tab:
-        for kind in MEDIA_TYPES[path.suffix.lower()]:
-            if await tab.evaluate(f"MediaRecorder.isTypeSupported({kind!r})"):
-                video = base64.b64decode(await tab.evaluate(f"recordVideo({kind!r}, {fps})"))
-                if len(video) > MIN_VIDEO_BYTES:
-                    path.write_bytes(video)
-                    return
+        reports = asyncio.create_task(report(float(await tab.evaluate("quaddyn.player.end"))))
+        try:
+            await _record_scene(tab, path, fps)
+        finally:
+            reports.cancel()
+
+
+async def _record_scene(tab: _Tab, path: Path, fps: float) -> None:
+    """Writes the video that the browser records in the first format that it supports."""
+    for kind in MEDIA_TYPES[path.suffix.lower()]:
+        if await tab.evaluate(f"MediaRecorder.isTypeSupported({kind!r})"):
+            video = base64.b64decode(await tab.evaluate(f"recordVideo({kind!r}, {fps})"))
+            if len(video) > MIN_VIDEO_BYTES:
+                path.write_bytes(video)
+                return
     raise QuaddynError(
         f"{path.suffix} videos cannot be recorded by this browser, and ffmpeg is not installed; install it with: pip "
         "install 'quaddyn[video]'"
