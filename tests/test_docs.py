@@ -53,6 +53,7 @@ LONG_PAGES = {
     "logs.md": "test_runtime_log",
     "tour.md": "test_readme",
     "how-to.md": "the tests of the pages that it links to",
+    "c-export.md": "test_wbc_export",
     "gradients.md": "test_gradients",  # needs PyTorch and JAX
 }
 PRINTING = [page for page in PAGES if page != "tutorial.md" and any(b.language == "python" for b in blocks(read(page)))]
