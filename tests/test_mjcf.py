@@ -13,8 +13,11 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow_parameters import others_slow
+from typer.testing import CliRunner
 
 import quaddyn as qd
+from quaddyn.cli import app
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.simulation.mujoco_model import make_coordinate_map
 from quaddyn.urdf.mjcf import import_mujoco, is_mjcf
@@ -473,10 +476,6 @@ def test_rpy_angles_reproduce_the_rotation(roll: float, pitch: float, yaw: float
 
 
 def test_convert_writes_a_urdf_whose_meshes_are_found(tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from quaddyn.cli import app
-
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "t.obj").write_text(TETRAHEDRON, encoding="utf-8")
     text = scene(CHAIN.replace('size=".1"', 'type="mesh" mesh="t"', 1), '<asset><mesh file="t.obj"/></asset>')
@@ -495,5 +494,31 @@ def test_convert_writes_a_urdf_whose_meshes_are_found(tmp_path: Path) -> None:
     (tmp_path / "named.xml").write_text(named, encoding="utf-8")
     done = CliRunner().invoke(app, ["convert", str(tmp_path / "named.xml"), "--out", str(out)])
     assert done.exit_code == 0 and "left out: the poses crouch" in " ".join(done.output.split())
-    done = CliRunner().invoke(app, ["convert", "go2", "--out", str(tmp_path / "go2.xml")])
-    assert done.exit_code == 2 and not (tmp_path / "go2.xml").exists()
+    done = CliRunner().invoke(app, ["convert", "go2", "--out", str(tmp_path / "go2.sdf")])
+    assert done.exit_code == 2 and not (tmp_path / "go2.sdf").exists()
+
+
+@pytest.mark.parametrize("name", others_slow(["go2", "panda", "solo12", "ur5", "anymal_c"], ["go2", "panda"]))
+def test_convert_writes_an_mjcf_of_the_same_robot(name: str, tmp_path: Path) -> None:
+    """Panda has mimic joints; Go2 and ANYmal have meshes in Collada, UR5 fixed links with other axes."""
+    out = tmp_path / f"{name}.xml"
+    done = CliRunner().invoke(app, ["convert", name, "--out", str(out)])
+    assert done.exit_code == 0 and "left out: velocity limits" in done.output, done.output
+    robot, again = qd.load(name), qd.load(out)
+    assert again.actuated == robot.actuated and again.feet == robot.feet and again.root == robot.root
+    assert {link.name for link in robot.tree.links} <= {link.name for link in again.tree.links} | {"world"}
+    for quantity in ("damping", "friction", "armature", "lower", "upper", "effort_limits"):
+        np.testing.assert_array_equal(getattr(again, quantity), getattr(robot, quantity), quantity)
+    np.testing.assert_allclose(again.q_home, robot.q_home, atol=1e-14)
+    for foot, leg in robot.legs.items():
+        assert again.legs[foot].foot.radius == pytest.approx(leg.foot.radius, abs=1e-12)
+    rng, first, second = np.random.default_rng(0), qd.Dynamics(robot), qd.Dynamics(again)
+    for _ in range(5):
+        q = robot.algorithms.integrate(robot.model, robot.q_home, 0.3 * rng.standard_normal(robot.nv))
+        v = rng.standard_normal(robot.nv)
+        for one, other in ((first.crba(q), second.crba(q)), (first.nle(q, v), second.nle(q, v))):
+            assert np.abs(one - other).max() <= 1e-12 * np.abs(one).max()
+    model = mujoco.MjModel.from_xml_path(str(out))
+    assert model.body_mass.sum() == pytest.approx(robot.mass, rel=1e-3) and model.nu == robot.nu
+    drawn = {link.name for link in robot.tree.links if link.visuals}
+    assert {model.body(int(model.geom_bodyid[g])).name for g in range(model.ngeom) if model.geom_group[g] == 2} >= drawn

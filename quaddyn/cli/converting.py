@@ -1,22 +1,32 @@
-"""`quaddyn convert`: writes the URDF of any source that `quaddyn.load` accepts."""
+"""`quaddyn convert`: writes the URDF or MJCF of any source that `quaddyn.load` accepts."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from xml.sax.saxutils import quoteattr
 
+import numpy as np
 import typer
 
 from ..robot import Robot, load
 from ..robot.saving import urdf_text
+from ..safe_files import read_regular_file
 from ..urdf.tree import MeshShape
 from .app import PackagesOption, RobotArgument, app
 from .console import print_text
 
+if TYPE_CHECKING:
+    from ..viewer.parts import Part
+
 #: Suffixes of robot files that `convert` does not write.
-OTHER_FORMATS = (".xml", ".mjcf", ".xacro", ".sdf", ".srdf")
+OTHER_FORMATS = (".xacro", ".sdf", ".srdf")
+#: Suffixes of MJCF files.
+MJCF_SUFFIXES = (".xml", ".mjcf")
+#: Sizes of the header and of a triangle of binary STL [bytes].
+STL_HEADER, STL_TRIANGLE = 84, 50
 
 
 @app.command()
@@ -28,14 +38,20 @@ def convert(
         str | None, typer.Option(help="body of an MJCF that is the robot; default: the one with actuators")
     ] = None,
 ) -> None:
-    """Convert a robot (MJCF, xacro or catalogue name) to URDF; a URDF is copied.
+    """Convert a robot (URDF, MJCF, xacro or catalogue name) to URDF, or to MJCF if --out ends in .xml.
 
     The robot is loaded first, so that only valid robots are written. Relative paths of meshes are made relative to the
-    folder of --out. A URDF has no poses: keyframes and a home configuration from a file are named and left out.
+    folder of --out. A URDF has no poses: keyframes and a home configuration from a file are named and left out. An
+    MJCF has no velocity limits; meshes in Collada (.dae) are written as STL to a folder next to it.
     """
     if out is not None and out.suffix.lower() in OTHER_FORMATS:
-        raise typer.BadParameter(f"{out}: convert writes URDFs; choose a name that ends in .urdf", param_hint="--out")
+        raise typer.BadParameter(
+            f"{out}: convert writes URDF and MJCF; choose a name that ends in .urdf or .xml", param_hint="--out"
+        )
     robot = load(source, body=body, packages=package or ())
+    if out is not None and out.suffix.lower() in MJCF_SUFFIXES:
+        _write_mjcf(robot, out)
+        return
     text = urdf_text(robot)
     if out is None:
         print(text)
@@ -51,6 +67,59 @@ def convert(
             f"left out: the poses {', '.join(robot.poses)}, and q_home if one of them is the home configuration; pass "
             "q_home= when the URDF is loaded"
         )
+
+
+def _write_mjcf(robot: Robot, out: Path) -> None:
+    """Writes a robot as MJCF with its meshes, and states what is left out."""
+    from ..simulation.mjcf_writer import write_mjcf
+
+    folder, files, missing = out.with_name(f"{out.stem}_meshes"), dict[MeshShape, str](), list[str]()
+    shapes = [each.shape for link in robot.tree.links for each in (*link.visuals, *link.collisions)]
+    for shape in dict.fromkeys(shape for shape in shapes if isinstance(shape, MeshShape)):
+        name = None if shape.path is None else _copy_mesh(shape, folder, len(files))
+        if name is None:
+            missing.append(shape.uri)
+        else:
+            files[shape] = f"{folder.name}/{name}"
+    out.write_text(write_mjcf(robot, mesh_files=files), encoding="utf-8", errors="surrogateescape")
+    print_text(f"{out}: {len(robot.bodies)} bodies, {robot.nv} degrees of freedom, {len(files)} meshes")
+    if missing:
+        print_text(f"left out: the meshes {', '.join(missing)}, which were not found or have another format")
+    if np.isfinite(robot.velocity_limits).any():
+        print_text("left out: velocity limits, which MJCF does not have; pass limits= when the MJCF is loaded")
+
+
+def _copy_mesh(shape: MeshShape, folder: Path, number: int) -> str | None:
+    """Copies a mesh to a folder, as binary STL unless it is .obj; returns its name, None if it cannot be read."""
+    from ..viewer.mesh import MAX_BYTES, MeshError, read_mesh
+
+    path = shape.path
+    assert path is not None
+    try:
+        data, suffix = read_regular_file(path, MAX_BYTES), path.suffix.lower()
+        if suffix != ".obj" and not _is_binary_stl(data, suffix):
+            data, suffix = _binary_stl(read_mesh(path, shape.root)), ".stl"
+    except (MeshError, OSError):
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"{number}_{path.stem}{suffix}"
+    target.write_bytes(data)
+    return target.name
+
+
+def _is_binary_stl(data: bytes, suffix: str) -> bool:
+    """Returns whether data are binary STL, the only one that MuJoCo reads."""
+    return suffix == ".stl" and len(data) == STL_HEADER + STL_TRIANGLE * int.from_bytes(data[80:84], "little")
+
+
+def _binary_stl(parts: Iterable[Part]) -> bytes:
+    """Returns parts of a mesh as binary STL [m]."""
+    corners = np.concatenate([(part.origin + part.step * part.grid)[part.triangles] for part in parts])
+    record = np.zeros(len(corners), dtype=[("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    record["normal"] = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+    record["corners"] = corners
+    return bytes(80) + len(record).to_bytes(4, "little") + record.tobytes()
 
 
 def _relocate_meshes(text: str, robot: Robot, out: Path) -> str:
