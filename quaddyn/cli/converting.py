@@ -91,7 +91,8 @@ def _write_mjcf(robot: Robot, out: Path) -> None:
 
 def _copy_mesh(shape: MeshShape, folder: Path, number: int) -> str | None:
     """Copies a mesh to a folder, as binary STL unless it is .obj; returns its name, None if it cannot be read."""
-    from ..viewer.mesh import MAX_BYTES, MeshError, read_mesh
+    from ..viewer.mesh import MAX_BYTES, read_mesh
+    from ..viewer.parts import MeshError
 
     path = shape.path
     assert path is not None
