@@ -214,6 +214,28 @@ def test_foot_lifted_off_its_foothold_along_the_normal_must_land_again(
     assert stands(FEET) == set(FEET) and not state.is_touchdown_late
 
 
+def test_foot_near_its_foothold_on_a_map_needs_no_detected_contact(robot: Robot) -> None:
+    p = Morphology.from_robot(robot)
+    footwork, clock = Footwork(p, measure_leg_lengths(robot)), GaitScheduler("trot", p.time_scale)
+    state, contacts, normals = footwork.state, footwork.contacts, np.tile([0.0, 0.0, 1.0], (4, 1))
+    feet = np.column_stack([p.nominal_stance, p.radii])
+    ground, body = GroundPlane(feet - p.radii[:, None] * normals), make_body_parameters(p)
+    contacts.is_detected, contacts.in_contact[:] = True, (0, 1, 1, 1)
+
+    def lands(height: float) -> bool:
+        """Ends the swing of the first foot at a height over its foothold [l]."""
+        state.swings.is_swinging[0], state.swings.target[0] = 1, feet[0]
+        raised = feet + np.array([0.0, 0.0, height * p.length]) * np.eye(4)[:, :1]
+        update_contacts(state, body, clock.state, ground.state, raised, normals, contacts, DT)
+        return bool(state.is_carrying[0])
+
+    assert not lands(0.01)
+    state.terrain.is_known = True
+    assert lands(0.01) and not lands(0.1)
+    state.is_blind[0] = 1
+    assert not lands(0.01)
+
+
 def test_level_ground_is_never_rough(robot: Robot) -> None:
     dt = DT if NIGHT else 2.0 * DT
     controller = LocomotionController(robot, dt=dt, contact_detection="estimated")

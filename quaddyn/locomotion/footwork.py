@@ -97,7 +97,7 @@ TOUCHDOWN_PHASE = 0.6
 #: Fraction of the swing from which on the foot is far from level ground, until `TOUCHDOWN_PHASE`.
 MID_SWING_START = 0.2
 #: The same as `TOUCHDOWN_PHASE` for accelerated steps on even ground, where fast feet scrape, and height over the
-#: ground below which a foot whose swing has ended then counts as in contact [l].
+#: ground, or over a foothold on a map, below which a foot whose swing has ended then counts as in contact [l].
 FAST_TOUCHDOWN_PHASE, FAST_TOUCHDOWN_HEIGHT = 0.85, 0.03
 #: Minimum distance by which the path of a late foot has moved on into the ground if the foot is blocked [l].
 BLOCKED_FOOT_DEPTH = 0.02
@@ -291,8 +291,8 @@ def update_contacts(
     After a push that accelerates the steps (`adapt_step_timing`) feet lag behind their paths.  On unknown ground that
     has been even, the schedule is then followed where it is nearly true: a foot whose swing has ended close to the
     ground carries load, which lowers it faster than its path, and a foot that scrapes the ground early continues its
-    swing.  If the model is wrong, the schedule is followed on even ground as well; forces against the path of a foot
-    still count as an obstacle.
+    swing.  The same applies to a foot over a foothold of a terrain map.  If the model is wrong, the schedule is
+    followed on even and on known ground as well; forces against the path of a foot still count as an obstacle.
 
     Args:
         f: state of the footwork.
@@ -304,26 +304,30 @@ def update_contacts(
         contacts: measured or estimated contacts.
         dt: control period [s].
     """
-    is_even = not f.terrain.is_known and not is_rough(f.stumble)
-    is_hurried = gait.rate_scale > 1.0 and is_even
+    is_even = not is_rough(f.stumble)
+    is_hurried = gait.rate_scale > 1.0 and is_even and not f.terrain.is_known
     follows_schedule = not contacts.is_detected or (contacts.is_unreliable and is_even)
     was_late = f.is_touchdown_late
     f.is_touchdown_late = False
     for foot in range(4):
         in_stance, is_loaded = compute_contact_state(gait, foot)
+        is_on_map = f.terrain.is_known and f.is_blind[foot] == 0
         f.is_carrying[foot] = 0
         if f.swings.is_swinging[foot] != 0:
             has_contact = follows_schedule or contacts.in_contact[foot] != 0
             if in_stance:
                 point = compute_contact_point(body, feet, normals, foot)
-                is_near = compute_height_over_plane(ground, point) < FAST_TOUCHDOWN_HEIGHT * body.length
-                if has_contact or (is_hurried and is_near):
+                height = compute_height_over_plane(ground, point)
+                if is_on_map:
+                    height = feet[foot, 2] - f.swings.target[foot, 2]
+                is_near = height < FAST_TOUCHDOWN_HEIGHT * body.length
+                if has_contact or ((is_hurried or is_on_map) and is_near):
                     touch_down(f, body, ground, foot, point, follows_schedule)
                     f.is_carrying[foot] = 1
                 else:
                     wait_for_touchdown(f, ground, foot, point)
-            elif has_contact and not follows_schedule:
-                # An early contact.
+            elif has_contact and not follows_schedule and not is_on_map:
+                # An early contact; on a map it is an edge beside the path of the foot.
                 phase = FAST_TOUCHDOWN_PHASE if is_hurried else TOUCHDOWN_PHASE
                 f.is_carrying[foot] = int(f.swings.progress[foot] > phase)
         elif in_stance:
