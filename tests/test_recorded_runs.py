@@ -53,6 +53,7 @@ class Run:
     events: Events = field(default_factory=dict)
     knows_terrain: bool = False
     is_measured: bool = False
+    flicker: float = 0.0  # probability per tick with which a foot sensor begins to miss contacts for some ticks
     payload: float = 0.0  # [robot masses]
     lift: float = 0.0  # initial height above the ground [m]
     rotation: tuple[float, float, float] = (0.0, 0.0, 0.0)  # initial rotation vector [rad]
@@ -117,6 +118,12 @@ RUNS = {
     "dropped on a ledge with sensors": Run(
         "anymal_c", velocity={}, lift=0.1, plant={"terrain": LEDGE}, is_measured=True, seconds=1.2
     ),
+    "dropped with flickering sensors": Run(velocity={}, lift=0.15, is_measured=True, flicker=0.02, seconds=0.8),
+    "dropped on a ledge with flickering sensors": Run(
+        velocity={}, lift=0.1, plant={"terrain": LEDGE}, is_measured=True, flicker=0.02, seconds=1.6
+    ),
+    "walks with flickering sensors": Run("solo12", velocity=CURVE, is_measured=True, flicker=0.01),
+    "loaded and pulled up": Run(payload=0.25, velocity=CURVE, events={0.5: push(0.0, 0.1, 2.0, seconds=0.2)}),
     "up": Run(plant={"terrain": Plane.slope(0.2)}, rotation=(0.0, -0.2, 0.0), seconds=1.5),
     "across": Run(plant={"terrain": Plane.slope(0.2, heading=1.57)}, rotation=(0.2, 0.0, 0.0), seconds=1.0),
     "onto a slope on a map": Run(
@@ -185,17 +192,20 @@ def simulate(run: Run) -> tuple[LocomotionController, list[tuple[np.ndarray, np.
     plant.reset(q, v)
     states, commands = [], []
     velocity: Velocity = (0.0, 0.0, 0.0)
+    rng, is_missing = np.random.default_rng(9), np.zeros(4, dtype=bool)
     schedule, events = {round(t / DT): x for t, x in run.velocity.items()}, dict(run.events)
     by_tick = {round(t / DT): x for t, x in events.items()}
     for k in range(round(run.seconds / DT)):
         velocity = schedule.get(k, velocity)
         if k in by_tick:
             by_tick[k](controller, plant)
-        touching = (
-            [foot for foot in FEET if plant.contact_forces[foot][2] > 0.2 * robot.mass] if run.is_measured else None
-        )
+        is_missing = (is_missing | (rng.random(4) < run.flicker)) & (rng.random(4) < 0.9)
+        forces = plant.contact_forces
+        touching = [foot for i, foot in enumerate(FEET) if forces[foot][2] > 0.2 * robot.mass and not is_missing[i]]
         q, v = np.array(plant.q), np.array(plant.v)
-        command = controller.compute(dynamics.update(q, v), velocity, measured_contacts=touching)
+        command = controller.compute(
+            dynamics.update(q, v), velocity, measured_contacts=touching if run.is_measured else None
+        )
         states.append((q, v))
         commands.append(command)
         plant.step(command.tau)
