@@ -45,13 +45,7 @@ from quaddyn.urdf.meshes import MeshFinder
 from quaddyn.urdf.mjcf import compile_mjcf
 
 #: Reasons for which the package rejects files that MuJoCo accepts; see docs/statuses.md.
-LIMITS = (
-    "tendon with inertia",
-    "several robots in one scene",
-    "loop that does not close",
-    "joint type that URDF does not have",
-    "file that is included or weighed is missing or outside the folder",
-)
+LIMITS = ("tendon with inertia", "several robots in one scene")
 #: Findings that explain a number of legs other than that of the label.
 EXPLAINED_LEGS = "the base frame is rotated|no limb on the trunk is a chain|behind a spine of"
 #: Distance between the heights of feet at home above which they do not stand on one ground [m].

@@ -312,8 +312,8 @@ def _fill_geometry(candidate: _Candidate, turn: Array | None = None) -> _Candida
     """Returns a copy of a candidate with `hip`, `tip` and `sideways` of its limb, which is first rotated by `turn`."""
     limb = candidate.limb
     if turn is not None:
-        axes = {"first_axis": turn @ limb.first_axis, "bending_axis": turn @ limb.bending_axis}
-        limb = replace(limb, origin=turn @ limb.origin, tip=turn @ limb.tip, **axes)
+        first, bending = turn @ limb.first_axis, turn @ limb.bending_axis
+        limb = replace(limb, origin=turn @ limb.origin, tip=turn @ limb.tip, first_axis=first, bending_axis=bending)
     x, y, _ = [0.0] * 3 if limb.sprawls else np.abs(limb.bending_axis).tolist()
     hip, tip = tuple(limb.origin.tolist()), tuple(limb.tip.tolist())
     return replace(candidate, limb=limb, hip=hip, tip=tip, sideways=(x, y))

@@ -446,9 +446,9 @@ def read_source(
 
 def _remove_default_namespace(data: bytes | str) -> bytes | str:
     """Returns a URDF without the default namespace of its root element, which some tools write and none needs."""
-    if isinstance(data, str):
-        return _remove_default_namespace(data.encode(errors="surrogatepass")).decode(errors="surrogatepass")
-    return _DEFAULT_NAMESPACE.sub(lambda match: match[1], data, count=1)
+    raw = data.encode(errors="surrogatepass") if isinstance(data, str) else data
+    raw = _DEFAULT_NAMESPACE.sub(lambda match: match[1], raw, count=1)
+    return raw.decode(errors="surrogatepass") if isinstance(data, str) else raw
 
 
 def _xacro_arguments(arguments: Mapping[str, str | float] | None) -> dict[str, str]:

@@ -53,9 +53,9 @@ def _replace_joint(root: Element, joint: Element) -> None:
     """Makes the hinge about z of a spherical joint, and inserts the other two hinges and their links before it."""
     name, parent = joint.get("name", ""), joint.find("parent")
     origin, limit = joint.find("origin"), joint.find("limit")
-    limits = (
-        {key: limit.attrib[key] for key in ("effort", "velocity") if key in limit.attrib} if limit is not None else {}
-    )
+    limits: dict[str, str] = {}
+    if limit is not None:
+        limits = {key: value for key, value in limit.attrib.items() if key in ("effort", "velocity")}
     for tag in ("origin", "limit", "axis", "dynamics", "mimic"):
         for element in joint.findall(tag):
             joint.remove(element)
