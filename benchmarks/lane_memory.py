@@ -22,6 +22,7 @@ from quaddyn.compiler.lane_memory import LaneMemory
 from quaddyn.compiler.signatures import signature_of
 from quaddyn.simulation import batch_cuda
 from quaddyn.simulation.integrator import step_lane
+from quaddyn.simulation.plant_data import with_shared_memory
 from quaddyn.wbc import controller_cuda
 from quaddyn.wbc.controller_lanes import compute_lane
 
@@ -68,9 +69,10 @@ def main() -> None:
     console.print(table_of("tick of whole-body control", values, dict(signature_of(compute_lane)[0]), shared))
     worker = qd.Simulation(robot, spheres={}).batch(1)._first_worker
     plant = worker.simulation._plant_data()._replace(motors=worker._motors, pushes=worker.simulation._no_pushes)
+    plant = with_shared_memory(plant)
     kinds = dict(signature_of(step_lane)[0])
     values, kinds = {"plant": plant, "layout": worker._layout}, kinds | dict(kinds["lanes"].fields)
-    console.print(table_of("step of the plant", values, kinds, batch_cuda.shared_arrays(plant)))
+    console.print(table_of("step of the plant", values, kinds, batch_cuda.shared_arrays(plant, worker._layout)))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from test_cuda import Exported, get, library, put, stand_in
 import quaddyn as qd
 from quaddyn.cuda import CudaArray, CudaError, arrays, driver, lane_program, to_device
 from quaddyn.errors import ArgumentError, ArgumentTypeError
+from quaddyn.simulation.plant import set_attribute
+from quaddyn.simulation.plant_data import with_shared_memory
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 __all__ = ["library", "stand_in"]  # fixtures
@@ -167,6 +169,24 @@ def test_steps_equal_those_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     others = np.arange(n) != 7
     np.testing.assert_allclose(batch.q.to_numpy()[others], expected.q[others], rtol=0.0, atol=1e-8)
     assert np.array_equal(batch.q.to_numpy()[7], before[7])
+
+
+def test_steps_in_shared_memory_equal_those_in_separate_arrays() -> None:
+    """From the air to the ground, in substeps."""
+    found = []
+    for is_shared in (False, True):
+        sim, rng = qd.Simulation(robot(), spheres={}), np.random.default_rng(2)
+        if is_shared:
+            plant = with_shared_memory(sim._plant_data())
+            for part in ("terms", "memory", "motion", "contacts"):
+                set_attribute(sim, f"_{part}", getattr(plant, part))
+        q = robot().q_home.copy()
+        q[2] += 0.02
+        sim.reset(q)
+        for _ in range(150):
+            sim.step(rng.normal(0.0, 5.0, robot().nu))
+        found.append((sim.q.tobytes(), sim.v.tobytes(), sim.energy))
+    assert found[0] == found[1]
 
 
 @pytest.mark.slow

@@ -137,6 +137,18 @@ def place_registers(value: object, kind: Kind, address: Callable[[NDArray[np.gen
     return registers(value, kind)
 
 
+def overlay(*groups: Sequence[NDArray[np.float64]]) -> list[list[NDArray[np.float64]]]:
+    """Returns zero arrays of the same shapes; those of a group have memory of their own, which all groups share."""
+    memory = np.zeros(max(sum(x.size for x in group) for group in groups))
+    return [
+        [
+            part.reshape(x.shape)
+            for x, part in zip(group, np.split(memory, np.cumsum([y.size for y in group])), strict=False)
+        ]
+        for group in groups
+    ]
+
+
 def collect_arrays(value: object, kind: Kind) -> list[NDArray[np.generic]]:
     """Returns all arrays of a value, those of nested records included."""
     if isinstance(kind, RecordKind):

@@ -61,6 +61,7 @@ class KinematicTree(NamedTuple):
         placements: (n, 12) placement in the frame of the parent: rotation column by column, then translation [m].
         axes: (n, 3) axis of rotation or translation in the joint's frame.
         inertias: (n, 10) inertia about the joint's origin in its axes, see `INERTIA`.
+        root_inertia: (10,) that of number 1, in the same memory; lanes replace it.
         dof_parent: (nv,) next degree of freedom of each one on the path to the root, -1 at the root. M has nonzero
             entries only along such paths; with mimic joints or closed loops all degrees of freedom are on one path.
         armature: (nv,) rotor inertia [kg m^2 or kg].
@@ -84,6 +85,7 @@ class KinematicTree(NamedTuple):
     placements: Matrix
     axes: Matrix
     inertias: Matrix
+    root_inertia: Vector
     dof_parent: IntVector
     armature: Vector
     gravity: Vector
@@ -180,6 +182,7 @@ def make_kinematic_tree(
         placements,
         axes,
         inertias,
+        inertias[1] if len(joints) > 1 else np.zeros(INERTIA),
         dof_parent,
         armature.copy(),
         model.gravity.linear.copy(),

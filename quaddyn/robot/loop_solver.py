@@ -113,8 +113,8 @@ def make_closure_workspace(closures: Closures) -> ClosureWorkspace:
     n, m = len(closures.q), int(closures.rows.sum())
     zeros = np.zeros
     return ClosureWorkspace(
-        zeros(n), zeros(n), zeros(n), zeros(n), zeros((n, 12)), zeros((n, 12)), zeros((2, 12)), zeros((m, n)), zeros(m),
-        zeros((m, n)), zeros((m, n)), zeros((m, n)), zeros(n), zeros(m), zeros(n),
+        zeros(n), zeros(n), zeros(n), zeros(n), zeros((n, 12)), zeros((n, 12)), zeros((2 if n else 0, 12)),
+        zeros((m, n)), zeros(m), zeros((m, n)), zeros((m, n)), zeros((m, n)), zeros(n), zeros(m), zeros(n),
     )  # fmt: skip
 
 

@@ -412,7 +412,8 @@ def write_motor_torques(motors: TorqueSpeedLimits, drives: Drives, tau: Vector, 
 @compiled()
 def begin_motor_step(drives: Drives) -> None:
     """Sets the start of the first substep to the start of the step."""
-    for j in range(len(drives.offset)):
+    for k_motor in range(len(drives.backlash_motors)):
+        j = drives.backlash_motors[k_motor]
         drives.offset_start[j], drives.speed_start[j] = drives.offset[j], drives.speed[j]
 
 
@@ -479,6 +480,8 @@ def finish_motor_step(drives: Drives, motor_torque: Vector) -> None:
     delay.row = delay.row + 1 if delay.row + 1 < len(delay.torques) else 0
     for j in range(len(motor_torque)):
         drives.delivered[j] = motor_torque[j]
+    for k_motor in range(len(drives.backlash_motors)):
+        j = drives.backlash_motors[k_motor]
         drives.offset[j], drives.speed[j] = drives.offset_start[j], drives.speed_start[j]
 
 

@@ -19,8 +19,8 @@ from .batch import STATUS_NAMES, SimulationBatch
 from .contact_data import StepModel
 from .integrator import step_lane
 from .lane_worker import SteppedPlant
-from .lanes import INITIAL_CONTACTS
-from .plant_data import PlantData
+from .lanes import INITIAL_CONTACTS, LaneLayout
+from .plant_data import PlantData, with_shared_memory
 
 #: Rows of commands in host memory of which copies on the GPU are kept.
 _MAX_ROWS = 16
@@ -75,11 +75,10 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
         lane_worker = host._first_worker
         worker._contacts, worker._accumulated = worker._make_buffers(max_contacts)
         plant = worker._plant_data()._replace(motors=lane_worker._motors, pushes=worker._no_pushes)
+        plant = with_shared_memory(plant)
         layout = lane_worker._layout
-        shared = [*shared_arrays(plant), *(x for x in layout if x is not layout.command and x.size)]
-        self._workspace = LaneWorkspace(
-            gpu, {"plant": plant, "layout": layout, "cursor": lane_worker._cursor}, kinds | self._fields, n, shared
-        )
+        values = {"plant": plant, "layout": layout, "cursor": lane_worker._cursor}
+        self._workspace = LaneWorkspace(gpu, values, kinds | self._fields, n, shared_arrays(plant, layout))
         self._states = host._states._replace(
             keys=np.zeros((n, max_contacts), np.int64), impulses=np.zeros((n, max_contacts, 3))
         )
@@ -281,17 +280,24 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
         )
 
 
-def shared_arrays(plant: PlantData) -> list[NDArray[Any]]:
-    """Returns the arrays of a plant that no step writes, so that all lanes can share them."""
+def shared_arrays(plant: PlantData, layout: LaneLayout) -> list[NDArray[Any]]:
+    """Returns the arrays of a plant and a layout that no step writes, so that all lanes can share them."""
     kind = record_kind(StepModel)
     assert kind is not None
-    model, drives = plant.model, plant.memory.drives
-    written = [model.terrain.planes, model.terrain.boxes, model.terrain.fields, model.bodies.inertias]
-    out = [x for x in collect_arrays(model, kind) if x.size and not any(x is each for each in written)]
+    model, drives, motors = plant.model, plant.memory.drives, plant.motors
+    written = [
+        model.terrain.planes, model.terrain.boxes, model.terrain.fields, model.bodies.root_inertia, layout.command,
+    ]  # fmt: skip
+    out = [*collect_arrays(model, kind), *layout, motors.no_load_speed, motors.derating_range, motors.is_speed_limited]
+    out = [x for x in out if not any(x is each for each in written)]
     out += [
         drives.actuated, drives.whole_delay_steps, drives.fractional_delay, drives.backlash_motors, drives.half_gap,
         drives.rotor, drives.viscous, drives.coulomb, drives.joint_damping, drives.joint_friction, drives.armature,
+        drives.v_previous,
     ]  # fmt: skip
     if not len(drives.backlash_motors):
-        out += [drives.coupled_inertia, drives.damping, drives.friction]
+        out += [
+            drives.coupled_inertia, drives.damping, drives.friction, drives.offset, drives.speed, drives.offset_start,
+            drives.speed_start, drives.teeth_contact, drives.gap_speed, drives.free_speed,
+        ]  # fmt: skip
     return [x for x in out if x.size]

@@ -56,11 +56,11 @@ def compute_free_velocity(
         for i in range(nv):
             free[i] = state.external[i] - h[i] - f[i] * v[i]
             for j in range(i):
-                L[i, j] = M[i, j]
+                L[i, j] = M[j, i]
             L[i, i] = M[i, i] + rotors[i] + dt * f[i]
         for j in range(len(actuated)):
             free[actuated[j]] += drives.torque[j]
-        if not factorize(L, parent, L):
+        if not factorize(L, parent):
             return False
         for i in range(nv):
             free[i] *= dt

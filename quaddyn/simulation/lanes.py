@@ -16,7 +16,6 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..compiler import ByteVector, IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled
-from ..dynamics.kinematic_tree import INERTIA
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from .actuators import Drives
@@ -148,9 +147,8 @@ def with_contact_capacity(lanes: LaneStates, capacity: int) -> LaneStates:
 
 def make_lane_parameters(m: int, model: StepModel, friction: float) -> LaneParameters:
     """Returns the parameters of the plant for m lanes."""
-    body = model.bodies.inertias[1] if len(model.bodies.inertias) > 1 else np.zeros(INERTIA)
     return LaneParameters(
-        np.full(m, friction), np.ones(m), np.tile(body, (m, 1)), np.full(m, model.weight),
+        np.full(m, friction), np.ones(m), np.tile(model.bodies.root_inertia, (m, 1)), np.full(m, model.weight),
         np.full(m, model.law.allowed_work),
     )  # fmt: skip
 
@@ -211,8 +209,7 @@ def load_lane(i: int, data: LaneData, plant: PlantData) -> None:
         terrain.fields[layout.fields[p], 7] = parameters.friction[i]
     for j in range(len(motors.max_torque)):
         motors.max_torque[j] = parameters.strength[i] * layout.max_torque[j]
-    if len(model.bodies.inertias) > 1:
-        model.bodies.inertias[1] = parameters.root_inertias[i]
+    model.bodies.root_inertia[:] = parameters.root_inertias[i]
 
 
 @compiled()

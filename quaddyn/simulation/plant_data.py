@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import IntVector, Matrix, Record, Vector, compiled
+from ..compiler.lane_memory import overlay
 from ..dynamics.kinematic_tree import PointForces
 from .actuators import Drives, TorqueSpeedLimits
 from .contact_data import SphereContacts, StepDynamics, StepModel, make_collision_buffer
@@ -247,3 +248,33 @@ class PlantData(NamedTuple):
     motion: StepDynamics  # dynamics and work of a substep, overwritten
     contacts: SphereContacts  # contacts of a substep, at the end of a step those of the step
     accumulated: SubstepContacts  # contacts of the substeps of a step, overwritten
+
+
+def with_shared_memory(plant: PlantData) -> PlantData:
+    """Returns a plant in which arrays that are not needed at the same time of a step share memory, for lanes on a GPU.
+
+    The factor of the inertia is its lower triangle, below the upper triangle M.  The other arrays are needed for the
+    energies, for the bias forces, from the contact Jacobian to the end velocity, and for the end configuration.
+    """
+    terms, memory, motion, contacts = plant.terms, plant.memory, plant.motion, plant.contacts
+    triangles = np.zeros((len(terms.M) + 1, len(terms.M)))
+    (
+        (composite_inertias,),
+        (velocities, accelerations, forces),
+        (Y, G, system),
+        (displacement,),
+    ) = overlay(
+        [terms.composite_inertias],
+        [terms.velocities, terms.accelerations, terms.forces],
+        [contacts.Y, contacts.G, contacts.solver.system],
+        [memory.displacement],
+    )
+    return plant._replace(
+        terms=terms._replace(
+            M=triangles[:-1], composite_inertias=composite_inertias, velocities=velocities,
+            accelerations=accelerations, forces=forces,
+        ),
+        memory=memory._replace(displacement=displacement),
+        motion=motion._replace(L=triangles[1:]),
+        contacts=contacts._replace(Y=Y, G=G, solver=contacts.solver._replace(system=system)),
+    )  # fmt: skip

@@ -32,7 +32,7 @@ from ..robot.loop_solver import drift_all
 class StepTerms(NamedTuple):
     """Rigid-body terms at a state."""
 
-    M: Matrix  # (nv, nv) joint-space inertia, lower triangle; zero between limbs
+    M: Matrix  # (nv, nv) joint-space inertia, upper triangle; zero between limbs
     h: Vector  # (nv,) Coriolis, centrifugal and gravity terms
     joints: PlacedJoints  # placements and Jacobian of the joints, and the reference point of spatial vectors
     body_inertias: Matrix  # (n, 10) inertias of the bodies about `origin`
@@ -72,19 +72,20 @@ def compute_inertia(bodies: KinematicTree, terms: StepTerms) -> None:
     if bodies.coupled:
         for d in range(len(parent_dof)):
             for j in range(d):
-                M[d, j] = 0.0
+                M[j, d] = 0.0
             M[d, d] = bodies.armature[d]
         for i in range(1, n):
             if bodies.follows_v[i] >= 0:
                 rates = terms.joints.G[bodies.follows_v[i]]
                 for d in range(len(parent_dof)):
                     for j in range(d + 1):
-                        M[d, j] += bodies.rotors[i] * rates[d] * rates[j]
+                        M[j, d] += bodies.rotors[i] * rates[d] * rates[j]
     momentum = local(6)
     for e in range(INERTIA):
         composite[0, e] = 0.0
     for i in range(1, n):
-        _transform_inertia(bodies.inertias[i], terms.joints.poses[i], terms.joints.origin, body_inertias[i])
+        body = bodies.inertias[i] if i > 1 else bodies.root_inertia
+        _transform_inertia(body, terms.joints.poses[i], terms.joints.origin, body_inertias[i])
         for e in range(INERTIA):
             composite[i, e] = body_inertias[i, e]
     for i in range(n - 1, 0, -1):
@@ -97,7 +98,7 @@ def compute_inertia(bodies: KinematicTree, terms: StepTerms) -> None:
             else:
                 j = d
                 while j >= 0:
-                    M[d, j] = _scalar_product(J[j], momentum)
+                    M[j, d] = _scalar_product(J[j], momentum)
                     j = parent_dof[j]
                 M[d, d] += bodies.armature[d]
 
@@ -111,9 +112,9 @@ def _add_inertia(bodies: KinematicTree, d: int, J: Matrix, momentum: Vector, M: 
         if a == b:
             M[a, a] += x if j == d else 2.0 * x
         elif a > b:
-            M[a, b] += x
-        else:
             M[b, a] += x
+        else:
+            M[a, b] += x
         j = bodies.parent_row[j]
 
 
@@ -286,17 +287,13 @@ def compute_push_forces(bodies: KinematicTree, terms: StepTerms, pushes: PointFo
 
 
 @compiled()
-def factorize(M: Matrix, parent: IntVector, L: Matrix) -> bool:
-    """Factors ``M = L^T L`` into the lower triangle of `L`, which may be M.
+def factorize(L: Matrix, parent: IntVector) -> bool:
+    """Factors the matrix ``M = L^T L`` whose lower triangle is in `L` in place.
 
     Returns:
         False if M is not positive definite.
     """
-    n = len(parent)
-    for i in range(n):
-        for j in range(i + 1):
-            L[i, j] = M[i, j]
-    for k in range(n - 1, -1, -1):
+    for k in range(len(parent) - 1, -1, -1):
         if not L[k, k] > 0.0:
             return False
         L[k, k] = math.sqrt(L[k, k])
@@ -395,7 +392,7 @@ def compute_mechanical_energy(
         row = 0.5 * M[i, i] * v[i]
         j = parent_dof[i]
         while j >= 0:
-            row += M[i, j] * v[j]
+            row += M[j, i] * v[j]
             j = parent_dof[j]
         kinetic += v[i] * row
     for b in range(1, len(bodies.kind)):
