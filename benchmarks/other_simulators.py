@@ -159,15 +159,19 @@ def write_urdf(robot: qd.Robot, mass_factors: Array) -> str:
         lines.append("</link>")
     for j in range(2, model.njoints):
         joint, placement = model.joints[j], model.jointPlacements[j]
-        kind, axis = joint.shortname()[10:11], "XYZ".find(joint.shortname()[-1])
-        if kind not in "RP" or axis < 0:
+        name = joint.shortname().removeprefix("JointModel")
+        if name.startswith(("RevoluteUnaligned", "PrismaticUnaligned")):
+            axis = joint.extract().axis
+        elif name in ("RX", "RY", "RZ", "PX", "PY", "PZ"):
+            axis = np.eye(3)["XYZ".index(name[1])]
+        else:
             raise SystemExit(f"{robot.name}: joint {model.names[j]!r} is a {joint.shortname()}, which is not supported")
         lines.append(
-            f'<joint name="{model.names[j]}" type="{"revolute" if kind == "R" else "prismatic"}">'
+            f'<joint name="{model.names[j]}" type="{"revolute" if name.startswith("R") else "prismatic"}">'
             f'<origin xyz="{format_numbers(placement.translation)}" '
             f'rpy="{format_numbers(pin.rpy.matrixToRpy(placement.rotation))}"/>'
             f'<parent link="{model.names[model.parents[j]]}"/><child link="{model.names[j]}"/>'
-            f'<axis xyz="{format_numbers(np.eye(3)[axis])}"/>'
+            f'<axis xyz="{format_numbers(axis)}"/>'
             f'<limit lower="{max(robot.lower[joint.idx_q], -6.0)}" upper="{min(robot.upper[joint.idx_q], 6.0)}" '
             'effort="1e4" velocity="1e4"/></joint>'
         )
