@@ -44,7 +44,8 @@ from quaddyn.locomotion.walker import update_mode
 from quaddyn.planning import plan_righting
 from quaddyn.planning.righting_search import VARIATIONS, LegPoseParameters, RightingSearch, SearchResult
 from quaddyn.robot.home import JointPositions
-from quaddyn.simulation import Plant, Simulation
+from quaddyn.runtime import SafetyLimits
+from quaddyn.simulation import Actuators, Plant, Simulation
 
 DT = 2e-3
 QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago", "solo8", "solo12")
@@ -92,6 +93,23 @@ def test_folded_legs_are_within_limits_and_without_collisions(name: str) -> None
             for x in (q, robot.q_home)
         )
         assert there < 0.85 * home, "the foot is closer to the trunk"
+
+
+@pytest.mark.parametrize("dt", [1e-3, 2e-3])
+@pytest.mark.parametrize("name", ["small_quadruped", "solo12"])
+def test_damping_after_faults_and_falls_is_stable_with_a_delay_of_one_period(name: str, dt: float) -> None:
+    """Legs in the air are light: damping for torques without delay made them oscillate at the torque limits."""
+    robot = qd.load(name)
+    after_faults = SafetyLimits().to_arrays(robot, dt).fault_damping
+    after_falls = TorqueLimiter(robot, Morphology.from_robot(robot), dt, None).motors.parameters.damping
+    np.testing.assert_array_equal(after_faults, after_falls)
+    plant = Simulation(robot, dt=dt, actuators=Actuators(robot, delay=dt), floor=-np.inf, joint_stops=False)
+    v = np.zeros(robot.nv)
+    v[6:] = np.random.default_rng(0).uniform(-15.0, 15.0, robot.nv - 6)
+    plant.reset(robot.q_home, v)
+    for _ in range(round(0.05 / dt)):
+        plant.step(-after_faults * plant.v[robot.actuated_index])
+    assert np.abs(plant.v[robot.actuated_index]).max() < 1.0
 
 
 def test_falls_are_predicted_from_capture_point_and_tilt_rate(go2: qd.Robot) -> None:

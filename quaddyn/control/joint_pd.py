@@ -49,6 +49,7 @@ class JointPD(StrictAttributes, fixed=("robot",)):
     for stance may be unstable there.  Therefore kd is at most ``m / (2 dt)``: one joint alone then loses half its speed
     per period, and three coupled joints stay stable (the eigenvalues of ``dt M^-1 Kd`` are below their trace, 3/2 < 2).
     The stiffness kp is at most ``kd^2 / m``, which leaves the swing leg half critically damped.
+    This assumes that torques take effect at once; where they do so a period late, pass ``dt=2 * period``.
 
     The gains are read-only attributes (nu,), ``kp`` and ``kd``, which can be set to (nu,) or a scalar at any time.
 

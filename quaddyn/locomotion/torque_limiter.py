@@ -104,7 +104,7 @@ class TorqueLimiter:
         self._index = np.array(robot.actuated_index, dtype=np.int64)
         self.max_driven_speed = MAX_DRIVEN_JOINT_SPEED / p.time_scale
         self._parameters = MotorParameters.from_values(
-            damping=JointPD(robot, dt=dt).kd,
+            damping=JointPD(robot, dt=2.0 * dt).kd,  # stable also if torques take effect a period late
             max_driven_speed=self.max_driven_speed,
             default_limit=DEFAULT_TORQUE_LIMIT * p.mass * p.gravity * p.length,
         )

@@ -64,7 +64,8 @@ class SafetyLimits:
         max_reading_age: time without a new reading [s].
         violation_time: time for which a velocity, torque, temperature or power may exceed its limit [s].
         max_frozen_time: time for which readings may be bitwise equal while the robot moves [s].
-        fault_damping: damping of the motors after a fault [N m s/rad]; None: that of `JointPD`.
+        fault_damping: damping of the motors after a fault [N m s/rad]; None: that of `JointPD` for
+            twice the control period, which is stable also if torques take effect a period late.
     """
 
     max_torque: Numbers | None = None
@@ -115,7 +116,10 @@ class SafetyLimits:
             max_temperature=per_joint("max_temperature"),
             max_stiffness=per_joint("max_stiffness"),
             max_damping=per_joint("max_damping"),
-            fault_damping=per_joint("fault_damping", JointPD(robot, dt=dt).kd if self.fault_damping is None else None),
+            # Damping that is stable also if torques take effect a period late.
+            fault_damping=per_joint(
+                "fault_damping", JointPD(robot, dt=2.0 * dt).kd if self.fault_damping is None else None
+            ),
             max_position_jump=per_joint("max_position_jump"),
             is_continuous=JointPositions.actuated(robot).turning.astype(np.int64),
             imu_rotation=_validated_rotation(imu_rotation),
