@@ -104,9 +104,23 @@ def test_dimensions_in_millimeters_raise_a_warning() -> None:
             "FL_calf, FR_calf, RL_calf, RR_calf",
             "masses .* grams",
         ),
+        (
+            r'(RR_thigh"/><origin xyz="0 )-?0.08',
+            r"\g<1>-8",
+            "origin of joint 'RR_thigh_joint' is at 8 m",
+            "another unit",
+        ),
+        (
+            r'(RR_thigh"><inertial><origin xyz="0 0 )-0.1',
+            r"\g<1>-10",
+            "center of mass of body 'RR_thigh'",
+            "another unit",
+        ),
+        (r'(<sphere radius=")[^"]*', r"\g<1>2", "feet FL, FR, RL, RR is 2 m", "seems to be in millimeters"),
+        (r'(<sphere radius=")[^"]*', r"\g<1>2e-5", "feet FL, FR, RL, RR is 2e-05 m", "meters twice"),
         (r'(i[xyz][xyz]="0\.\d+)"', r'\g<1>e6"', "moved by the root", "kg mm.2"),
     ],
-    ids=["one origin", "feet", "calves", "inertias"],
+    ids=["one origin", "feet", "calves", "hip", "thigh", "large feet", "small feet", "inertias"],
 )
 def test_wrong_units_in_a_part_of_the_file_are_located(old: str, new: str, names: str, unit: str) -> None:
     text, count = re.subn(old, new, (CASES / "quadruped_backwards" / "robot.urdf").read_text(encoding="utf-8"))

@@ -18,6 +18,10 @@ from .validation import GRAVITY
 
 #: Largest torques of all legs together, as a fraction of weight times leg length, below which a robot does not walk.
 MIN_EFFORT_FRACTION = 0.15
+#: Radius of a foot as a fraction of the length of its leg, above and below which it is in another unit.
+MAX_FOOT_RATIO, MIN_FOOT_RATIO = 0.7, 2e-4
+#: Offset of a joint or center of mass, as a ratio to that of another leg and in m, from which on its unit is wrong.
+MAX_OFFSET_RATIO, MIN_OUTLYING_OFFSET = 8.0, 0.2
 #: Distance of a wheel's contact from its axis at most, as a fraction of its radius.
 WHEEL_OFFSET = 0.1
 
@@ -148,6 +152,40 @@ def find_weak_legs(bodies: Sequence[CompositeBody], limbs: Mapping[str, Limb]) -
         f"gear: the weight of the robot times the length of its legs is {required:.3g} N m"
     )
     return [Finding("warning", joint.where, reason, "pass the limits of the motors as limits=")]
+
+
+def find_leg_unit_errors(bodies: Sequence[CompositeBody], limbs: Mapping[str, Limb]) -> list[Finding]:
+    """Returns warnings for feet of a size that contradicts their legs, and for legs that contradict each other."""
+    out, by_size = [], dict[str, list[str]]()
+    for name, limb in limbs.items():
+        size = limb.contact.radius / limb.reach if limb.reach > 0.0 else 0.0
+        if size > MAX_FOOT_RATIO:
+            by_size.setdefault("in millimeters, or its mesh lacks scale=", []).append(name)
+        elif 0.0 < size < MIN_FOOT_RATIO:
+            by_size.setdefault("scaled to meters twice", []).append(name)
+    for words, names in by_size.items():
+        limb = limbs[names[0]]
+        reason = (
+            f"the radius of {'foot' if len(names) == 1 else 'feet'} {', '.join(names)} is {limb.contact.radius:.3g} m, "
+            f"and the leg {limb.reach:.3g} m long; its shape seems to be {words}"
+        )
+        out.append(Finding("warning", limb.contact.link.where, reason, "correct the shape, or pass feet="))
+    same_build = len(limbs) > 1 and len({limb.chain.n for limb in limbs.values()}) == 1
+    for ranks in zip(*(limb.indices for limb in limbs.values()), strict=True) if same_build else ():
+        for words, vectors in (
+            ("the origin of joint {joint!r} is at", [bodies[i].placement.translation for i in ranks]),
+            ("the center of mass of body {body!r} is at", [bodies[i].inertial.com for i in ranks]),
+        ):
+            lengths = [float(np.linalg.norm(vector)) for vector in vectors]
+            largest, usual = max(lengths), sorted(lengths)[(len(lengths) - 1) // 2]
+            body = bodies[ranks[lengths.index(largest)]]
+            if body.joint is not None and largest > max(MAX_OFFSET_RATIO * usual, MIN_OUTLYING_OFFSET):
+                reason = (
+                    f"{words.format(joint=body.joint.name, body=body.name)} {largest:.3g} m, where that of another leg "
+                    f"is at {usual:.3g} m; it seems to be in another unit"
+                )
+                out.append(Finding("warning", body.joint.where, reason, "convert it to meters"))
+    return out
 
 
 def find_wheels(robot: Robot) -> dict[str, str]:

@@ -33,7 +33,7 @@ from .home import (
     validate_home,
 )
 from .leg_recognition import parse_legs_argument, recognize_legs
-from .legs import find_guessed_feet, find_weak_legs, make_foot, select_limbs
+from .legs import find_guessed_feet, find_leg_unit_errors, find_weak_legs, make_foot, select_limbs
 from .limbs import find_limbs, trunk_index
 from .model import add_feet, build_pinocchio_model, independent_joint_losses
 from .overrides import apply_overrides, select_actuated_joints
@@ -179,7 +179,9 @@ def load(
     limbs = select_limbs(bodies, limbs, legs, feet, ties)
     feet_found = {name: make_foot(name, limb, (feet or {}).get(name), provenance) for name, limb in limbs.items()}
     # Lengths or masses in other units make any effort limit too low.
-    findings += [*find_guessed_feet(limbs), *([] if unit_errors else find_weak_legs(bodies, limbs))]
+    findings += find_guessed_feet(limbs)
+    if not unit_errors:
+        findings += [*find_leg_unit_errors(bodies, limbs), *find_weak_legs(bodies, limbs)]
     model = build_pinocchio_model(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
     if isinstance(source, pin.Model):

@@ -309,7 +309,7 @@ def _joint_of_velocity(model: pin.Model, index: int) -> str:
 
 
 #: A position limit of a revolute joint beyond this [rad] is an angle in degrees: joints turn a few times at most.
-MAX_REVOLUTE_LIMIT = 4.0 * 2.0 * math.pi
+MAX_REVOLUTE_LIMIT = 2.5 * 2.0 * math.pi
 #: Up to this [degrees] a limit is an angle in degrees; beyond, the joint is unlimited.
 MAX_DEGREES = 1080.0
 #: Range below which a revolute joint hardly moves [rad], a turn in degrees that are given as radians; and the number of
@@ -334,6 +334,8 @@ MAX_EXCESS, MIN_EXCESS = 10.0, 0.05
 MAX_GYRATION_FRACTION, MIN_MASS_FRACTION = 1.5, 0.01
 #: Radius of gyration of most links [m]; a mass below the second number [kg] is a placeholder.
 USUAL_GYRATION, MIN_CREDIBLE_MASS = 0.1, 1e-3
+#: Range of a prismatic joint from which on it is in another unit [distance from the root to the farthest link].
+MAX_TRAVEL_RATIO = 50.0
 #: Ratio of a length to the median of the lengths of a file above which it is in another unit, if others are not.
 MAX_LENGTH_RATIO = 30.0
 #: Factor by which the usual ratio and the usual size may be wrong for a robot.
@@ -351,6 +353,18 @@ def find_unit_errors(tree: Tree) -> list[Finding]:
     findings = [*find_angles_in_degrees(tree.joints), *_find_radians_read_as_degrees(tree.joints)]
     where = Where(tree.file, 0, f'<robot name="{tree.name}">')
     size = _reach(tree)
+    for joint in tree.joints:
+        travel = joint.limits.upper - joint.limits.lower
+        # Slides without mass before them move the whole robot.
+        if (
+            joint.type == "prismatic"
+            and MAX_SIZE < travel < np.inf
+            and travel > MAX_TRAVEL_RATIO * size
+            and tree.links_by_name[joint.parent].inertial is not None
+        ):
+            words = f"the joint slides by {travel:.4g} m, where the robot reaches {size:.3g} m from its root"
+            advice = "its limits seem to be in millimeters; convert them to meters, or remove them"
+            findings.append(Finding("warning", joint.where, words, advice))
     mass = sum(link.inertial.mass for link in tree.links if link.inertial is not None)
     ratio = _median_length_to_gyration_ratio(tree)
     excess = 1.0 if ratio is None else ratio / USUAL_RATIO
@@ -451,8 +465,8 @@ def find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
     low, high = math.radians(limits.lower), math.radians(limits.upper)
     more = ", ..." if len(found) > MAX_LISTED_JOINTS else ""
     reason = (
-        f"the position limits {limits.lower:g} .. {limits.upper:g} rad span many turns and seem to be in degrees, as "
-        f"do those of {len(found)} joints in all ({names}{more})"
+        f"the position limits {limits.lower:g} .. {limits.upper:g} rad span many turns and seem to be in degrees"
+        + (f", as do those of {len(found)} joints in all ({names}{more})" if len(found) > 1 else "")
     )
     advice = f"convert them to radians ({low:.4g} .. {high:.4g} here), or use a continuous joint"
     return [Finding("warning", found[0].where, reason, advice)]
