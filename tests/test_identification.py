@@ -906,6 +906,7 @@ def test_noise_free_torques_give_the_exact_parameters(ur5: qd.Robot) -> None:
         found = identify(base, Samples(*states, tau), **options)  # type: ignore[arg-type]
         assert found.converged and found.inconsistent_bodies == ()
         assert found.noise.max() < 1e-5
+        assert found.prior_weight == 1.0, "a lighter prior does not change fits whose noise is increased"
         np.testing.assert_allclose(found.beta, base.project(delta), atol=1e-5)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -150,8 +150,13 @@ def fit_accumulated(
         scales = _plausible_scales(base, before, deviations)
         weights = iter(PRIOR_WEIGHTS if prior_weight is None else (prior_weight,))
         fit = _fit_with_weight(A, z, before, base, scales, next(weights))
-        while (weight := next(weights, 0.0)) and np.abs(fit.shift / deviations).max(initial=0.0) > MAX_PRIOR_SHIFT:
-            lighter = _fit_with_weight(A, z, before, base, scales, weight)
+        # with increased noise, the ratio of prior and data does not depend on the weight
+        while (
+            fit.data_scale == 1.0
+            and (weight := next(weights, 0.0))
+            and np.abs(fit.shift / deviations).max(initial=0.0) > MAX_PRIOR_SHIFT
+        ):
+            lighter = _fit_with_weight(A, z, before, base, scales, weight, MIN_PRIOR_WEIGHTS[:1])
             if not lighter.solution.converged or (
                 np.abs((lighter.beta - fit.beta) / deviations).max() <= 0.5 * MAX_PRIOR_SHIFT
             ):
@@ -211,6 +216,7 @@ class _WeightedFit(NamedTuple):
         beta: (r,) base parameters.
         covariance: (r, r) their covariance for unit noise, with the prior as a measurement.
         shift: (r,) difference from the parameters that fit the data best, without prior and limits of physical bodies.
+        data_scale: factor of the data, below 1 where the noise was increased, see `fit_accumulated`.
     """
 
     solution: ConsistentSolution
@@ -218,10 +224,17 @@ class _WeightedFit(NamedTuple):
     beta: Array
     covariance: Array
     shift: Array
+    data_scale: float
 
 
 def _fit_with_weight(
-    A: Array, z: Array, prior: Array, base: BaseParameters, scales: Array, weight: float
+    A: Array,
+    z: Array,
+    prior: Array,
+    base: BaseParameters,
+    scales: Array,
+    weight: float,
+    least_weights: Sequence[float] = MIN_PRIOR_WEIGHTS,
 ) -> _WeightedFit:
     """Fits physically consistent parameters to ``A phi = z``.
 
@@ -233,10 +246,11 @@ def _fit_with_weight(
         scales: (r,) plausible magnitudes of base parameters.  A shift that would be larger is reduced, as the data do
             not determine it.
         weight: weight of the prior.
+        least_weights: as `MIN_PRIOR_WEIGHTS`, tried in turn until the fit converges.
     """
     width = N_INERTIAL_COLUMNS if base.inertial else N_COLUMNS
     length = max(float(z @ z), float(np.sum((A @ prior) ** 2)))
-    for least in MIN_PRIOR_WEIGHTS:
+    for least in least_weights:
         # of the two, the data give way: the unit of a prior of zero is what they could just see
         data_scale = min(1.0, float(np.sqrt(weight / (least * length)))) if length > 0.0 else 1.0
         found = fit_consistent(data_scale * A, data_scale * z, prior, width=width, weight=weight)
@@ -250,7 +264,8 @@ def _fit_with_weight(
     # the minimum of the data alone, from here, with a penalty that bounds steps by the scales
     rows = np.concatenate([A * scales, np.eye(base.size)])
     right = np.concatenate([A @ beta - z, np.zeros(base.size)])
-    return _WeightedFit(found, weight, beta, half.T @ half, scales * np.linalg.lstsq(rows, right, rcond=None)[0])
+    shift = scales * np.linalg.lstsq(rows, right, rcond=None)[0]
+    return _WeightedFit(found, weight, beta, half.T @ half, shift, data_scale)
 
 
 def _plausible_scales(base: BaseParameters, prior: Array, deviations: Array) -> Array:
