@@ -446,6 +446,8 @@ def test_friction_of_a_joint_that_sticks_is_not_identified(ur5: qd.Robot) -> Non
     assert "fc elbow_joint" not in found.determined_parameters
     assert found.mark_losses("elbow_joint")[:2] == ["?", "?"] and found.mark_losses("wrist_1_joint")[:2] == [" ", " "]
     assert any("elbow_joint 7" in remark for remark in found.remarks)
+    identified = found.identified_robot()
+    assert identified.friction[index] == ur5.friction[index] and identified.friction[index - 1] > 1.9
     halves = [Accumulator(found.base), Accumulator(found.base)]
     for half, part in zip(halves, (whole[:150], whole[150:]), strict=True):
         half.add(part)

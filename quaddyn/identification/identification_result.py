@@ -37,8 +37,6 @@ SIGNIFICANT_DEVIATIONS, MIN_NOISE_RATIO = 6.0, 0.5
 SIGNIFICANT_SHIFT = 3.0
 #: Residuals that the prior causes are reported beyond this fraction of the residuals.
 MIN_SHIFT_NOISE_RATIO = 0.1
-#: Above this weight of the prior, a smaller one is advised where it shifts parameters.
-MIN_REDUCED_WEIGHT = 0.01
 #: Friction of a joint that hardly moves in more than this fraction of the samples is not identified: static friction
 #: has any value and sign.
 MAX_STICKING_FRACTION = 0.3
@@ -157,7 +155,7 @@ class Identification(FrozenArrays):
             words = (f"{joint} {self.sticking[joint]:.0%}" for joint in self.sticking_joints)
             out.append(
                 "friction of joints that hardly move is not identified (marked ?), because static friction has any "
-                f"value; fraction of the samples: {', '.join(words)}; move these joints more"
+                f"value, and files keep that of the robot; fraction of the samples: {', '.join(words)}; move them more"
             )
         raised = np.flatnonzero(self.shift_residual > MIN_SHIFT_NOISE_RATIO * self.noise).tolist()
         without = np.sqrt(np.maximum(self.deviation**2 - self.shift**2, np.finfo(float).tiny))
@@ -173,12 +171,8 @@ class Identification(FrozenArrays):
             out.append(
                 f"the robot's file (prior weight {self.prior_weight:g}) and the limits of physical bodies raise "
                 f"residuals [N m, N]: {forces}; they shift {len(shifted)} base parameters from the best fit, such as "
-                f"{listed}, which their standard deviations contain; "
-                + (
-                    "reduce the prior weight"
-                    if self.prior_weight > MIN_REDUCED_WEIGHT
-                    else "friction, elasticity or kinematics of the robot differ from the model"
-                )
+                f"{listed}, which their standard deviations contain; pass a smaller prior weight, or, if that does not "
+                "reduce the shifts, look for friction, elasticity or kinematics that differ from the model"
             )
         return tuple(out)
 
@@ -284,11 +278,13 @@ class Identification(FrozenArrays):
     def identified_robot(self) -> Robot:
         """Returns the robot with the identified inertias, friction and rotor inertia; all else is unchanged.
 
+        Friction of joints that stick (`sticking_joints`) is that of the robot's file.
+
         Raises:
             ModelError: the parameters are not physically consistent, which methods other than "consistent" do not
                 ensure.
         """
-        return with_inertials(self.base.robot, self._fitted(), self.joint_losses, said="identified")
+        return with_inertials(self.base.robot, self._fitted(), self._usable_losses(), said="identified")
 
     def save_urdf(self, path: str | os.PathLike[str]) -> Path:
         """Writes a URDF of the robot with the identified parameters.
@@ -330,7 +326,7 @@ class Identification(FrozenArrays):
             ArgumentError: a body or joint of the robot is not in the source.
             OSError: a file cannot be read or written.
         """
-        found, losses = self.identified_robot(), self.joint_losses
+        found, losses = self.identified_robot(), self._usable_losses()
         text = (
             write_mjcf(found, losses)
             if source is None
@@ -356,7 +352,7 @@ class Identification(FrozenArrays):
             raise ArgumentError(
                 f"robot: expected the joints of {self.base.robot.name!r}; those of {robot.name!r} differ"
             )
-        losses, rows = self.joint_losses, []
+        losses, rows = self._usable_losses(), []
         for name, i in zip(robot.actuated, robot.actuated_index, strict=True):
             own = np.array([robot.damping[i], robot.friction[i], robot.armature[i]])
             row = losses.get(name, own) - own
@@ -370,6 +366,14 @@ class Identification(FrozenArrays):
             rows.append(np.maximum(row, 0.0))
         viscous, coulomb, rotor_inertia = np.reshape(rows, (-1, 3)).T
         return Actuators(robot, viscous=viscous, coulomb=coulomb, rotor_inertia=rotor_inertia)
+
+    def _usable_losses(self) -> dict[str, Array]:
+        """Returns `joint_losses` with the friction of the file for joints whose friction is not identified."""
+        joints = {body.joint.name: body.joint for body in self.base.robot.bodies if body.joint is not None}
+        losses = self.joint_losses
+        for name in self.sticking_joints:
+            losses[name] = np.array([joints[name].damping, joints[name].friction, losses[name][2]])
+        return losses
 
     def _fitted(self) -> dict[str, Inertial]:
         moving = [b for b in self.base.robot.bodies if not (self.base.robot.root == "fixed" and b.joint is None)]
