@@ -63,9 +63,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--robot", default="go2", help="name of the robot")
     robot, console = qd.load(parser.parse_args().robot), Console(width=100)
-    workspace = qd.WholeBodyController(robot).batch(1)._workspaces[0]
-    values: dict[str, Any] = {"e": workspace.controller, "friction": workspace.friction}
-    shared = controller_cuda.shared_arrays(workspace.controller, workspace.friction)
+    controller = qd.WholeBodyController(robot)
+    workspace = controller.batch(1)._workspaces[0]
+    e = controller_cuda.with_shared_memory(workspace.controller, controller.solver.tables)
+    values: dict[str, Any] = {"e": e, "friction": workspace.friction}
+    shared = controller_cuda.shared_arrays(e, workspace.friction)
     console.print(table_of("tick of whole-body control", values, dict(signature_of(compute_lane)[0]), shared))
     worker = qd.Simulation(robot, spheres={}).batch(1)._first_worker
     plant = worker.simulation._plant_data()._replace(motors=worker._motors, pushes=worker.simulation._no_pushes)

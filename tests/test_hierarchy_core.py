@@ -39,6 +39,7 @@ def solve_core(
     room: int = 0,
     extra: int = 0,
     guess: np.ndarray | None = None,
+    is_compact: bool = False,
 ) -> SolutionBuffers:
     """Solution in buffers for problems larger by `room` unknowns and rows, and by `extra` levels."""
     n, p, K = problem.A.shape[1], len(problem.C), len(problem.A_start) - 1
@@ -52,7 +53,15 @@ def solve_core(
             told,
             guess is not None,
             solution,
-            make_workspace(n + room, rows + room, len(problem.A) + room, p + room, K + extra),
+            make_workspace(
+                n + room,
+                rows + room,
+                len(problem.A) + room,
+                p + room,
+                K + extra,
+                has_damping=settings.damping > 0.0,
+                is_compact=is_compact,
+            ),
         )
     return solution
 
@@ -74,6 +83,10 @@ def test_python_and_machine_code_agree(kind: str, damping: float) -> None:
         assert np.abs(ours.x - x).max() <= 1e-12 * (1.0 + np.abs(x).max())
     wide = solve_core(problem, settings, room=9, extra=2, guess=np.pad(cold.working_sets, ((0, 2), (0, 9))))
     assert np.array_equal(wide.x[: len(x)], warm.x)
+    for guess, expected in ((None, cold), (cold.working_sets.copy(), warm)):
+        compact = solve_core(problem, settings, guess=guess, is_compact=True)
+        for part, same in zip(compact, expected, strict=True):
+            assert np.array_equal(part, same)
 
 
 def test_rows_that_are_zero_up_to_rounding_have_rank_zero() -> None:

@@ -42,7 +42,9 @@ from quaddyn.errors import ArgumentError, CompileError
 from quaddyn.simulation.batch_cuda import shared_arrays
 from quaddyn.simulation.integrator import step_lane as step_lane_of_plant
 from quaddyn.simulation.lanes import INITIAL_CONTACTS, LaneCommands, LaneData
+from quaddyn.simulation.plant_data import with_shared_memory
 from quaddyn.wbc.controller_cuda import shared_arrays as shared_arrays_of_controller
+from quaddyn.wbc.controller_cuda import with_shared_memory as controller_with_shared_memory
 from quaddyn.wbc.controller_lanes import compute_lane
 
 TARGETS = ("sm_80", "sm_90", "sm_120")
@@ -213,7 +215,8 @@ def test_ticks_of_lanes_equal_those_of_controllers(name: str) -> None:
     for each in (batch, expected):
         each.set_parameters(friction=np.linspace(0.3, 0.9, n))
     workspace = batch._workspaces[0]
-    e, terms = workspace.controller, workspace.controller.data.terms.values
+    e = controller_with_shared_memory(workspace.controller, controller.solver.tables)
+    terms = e.data.terms.values
     shared = shared_arrays_of_controller(e, workspace.friction)
     host = LaneHost(compute_lane, {"e": e, "friction": workspace.friction}, n, shared)
     print(f"{name}: {host.memory.bytes_per_lane / 1024:.0f} kB a lane, {sum(x.nbytes for x in shared)} bytes shared")
@@ -250,6 +253,7 @@ def test_steps_of_lanes_equal_those_of_simulations(name: str) -> None:
         each.set_parameters(friction=np.linspace(0.3, 0.9, n), payload=np.linspace(0.0, 1.0, n))
     simulation, worker = batch._simulations[0], batch._first_worker
     plant = simulation._plant_data()._replace(motors=worker._motors, pushes=simulation._no_pushes)
+    plant = with_shared_memory(plant)
     states = batch._states._replace(
         keys=np.zeros((n, INITIAL_CONTACTS), np.int64), impulses=np.zeros((n, INITIAL_CONTACTS, 3))
     )
@@ -263,7 +267,7 @@ def test_steps_of_lanes_equal_those_of_simulations(name: str) -> None:
     shared = [
         x for part in ("states", "parameters", "commands") for x in collect_arrays(getattr(lanes, part), fields[part])
     ]
-    tables = shared_arrays(plant)
+    tables = shared_arrays(plant, worker._layout)
     shared += tables
     host = LaneHost(step_lane_of_plant, {"plant": plant, "lanes": lanes}, n, shared)
     size, shared_size = host.memory.bytes_per_lane / 1024, sum(x.nbytes for x in tables) / 1024

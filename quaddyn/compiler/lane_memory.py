@@ -6,7 +6,8 @@ neighboring addresses (see `lane_functions`).  Bytes lie likewise, eight entries
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from ..errors import ArgumentError
 from .kinds import ArrayKind, Kind, RecordKind
 from .lane_functions import BLOCK_LANES, LANE_FLAG
 from .python_calls import registers
+
+T = TypeVar("T")
 
 
 class LaneMemory:
@@ -137,16 +140,27 @@ def place_registers(value: object, kind: Kind, address: Callable[[NDArray[np.gen
     return registers(value, kind)
 
 
-def overlay(*groups: Sequence[NDArray[np.float64]]) -> list[list[NDArray[np.float64]]]:
-    """Returns zero arrays of the same shapes; those of a group have memory of their own, which all groups share."""
-    memory = np.zeros(max(sum(x.size for x in group) for group in groups))
-    return [
-        [
-            part.reshape(x.shape)
-            for x, part in zip(group, np.split(memory, np.cumsum([y.size for y in group])), strict=False)
-        ]
-        for group in groups
-    ]
+def replace_arrays(value: T, arrays: Mapping[int, NDArray[Any]]) -> T:
+    """Returns a record with other arrays in place of those with these identities, also in its records."""
+    if isinstance(value, tuple):
+        return type(value)(*(replace_arrays(x, arrays) for x in value))
+    return arrays.get(id(value), value)  # type: ignore[return-value]
+
+
+def share_memory(value: T, *groups: Sequence[NDArray[Any]]) -> T:
+    """Returns a record in which groups of arrays, of items of 8 bytes, share memory; the arrays are zero.
+
+    Args:
+        value: the record.
+        groups: arrays that are in use at the same time; no code needs the entries of two groups at the same time.
+    """
+    memory, arrays = np.zeros(max(sum(x.size for x in group) for group in groups)), dict[int, NDArray[Any]]()
+    for group in groups:
+        start = 0
+        for x in group:
+            arrays[id(x)] = memory[start : start + x.size].view(x.dtype).reshape(x.shape)
+            start += x.size
+    return replace_arrays(value, arrays)
 
 
 def collect_arrays(value: object, kind: Kind) -> list[NDArray[np.generic]]:

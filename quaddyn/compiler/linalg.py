@@ -37,6 +37,11 @@ class RowFactor(NamedTuple):
     least: Vector  # (m,) squared length above which a remainder is independent
 
 
+def padded(count: int) -> int:
+    """Returns a number of rows, rounded up to a multiple of `LANE_WIDTH`."""
+    return LANE_WIDTH * -(-count // LANE_WIDTH)
+
+
 def odd_stride(count: int) -> int:
     """Returns the allocated length of a row of `count` numbers: an odd number of whole cache lines.
 
@@ -54,11 +59,16 @@ def aligned(*sizes: int) -> Matrix:
     return memory[begin : begin + total].reshape(sizes)
 
 
-def row_factor(d: int, m: int) -> RowFactor:
-    """Allocates the result and workspace to factor m rows of d entries."""
-    stride = odd_stride(m)
-    pivots, order = np.zeros(d + 1, dtype=np.int64), np.zeros(stride, dtype=np.int64)
-    reflectors, triangle, rows = aligned(d + 1, odd_stride(d + LANE_WIDTH)), aligned(d + 2, stride), aligned(3, stride)
+def row_factor(d: int, m: int, reflector_stride: int) -> RowFactor:
+    """Allocates the result and workspace to factor rows of d entries.
+
+    Args:
+        d: number of entries.
+        m: number of rows, a multiple of `LANE_WIDTH`.
+        reflector_stride: allocated length of a reflector, at least d + 7.
+    """
+    pivots, order = np.zeros(d + 1, dtype=np.int64), np.zeros(m, dtype=np.int64)
+    reflectors, triangle, rows = aligned(d + 1, reflector_stride), aligned(d + 2, m), aligned(3, m)
     return RowFactor(reflectors, pivots, triangle, order, rows[0], rows[1], rows[2])
 
 
@@ -350,6 +360,7 @@ __all__ = [
     "least_squares",
     "norm",
     "odd_stride",
+    "padded",
     "row_factor",
     "row_multipliers",
     "substitute_pivots",

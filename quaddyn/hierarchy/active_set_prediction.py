@@ -27,7 +27,7 @@ from ..compiler.lanes import (
     row_squares,
 )
 from ..compiler.linalg import column_reflector, unit_reflector
-from .equalities import move_along_basis
+from .equalities import load_level, move_along_basis
 from .workspace import FEASIBILITY_TOLERANCE, Hierarchy, LimitRole, PredictionWorkspace, level_objective
 
 #: Fraction of its norm that the remainder of a normal must exceed to be independent of the active ones.
@@ -274,7 +274,7 @@ def triangularize(
 @compiled(inline=False)
 def add_weighted_level(h: Hierarchy, k: int, first_column: int, q: int, r: int, weight: float) -> bool:
     """Adds the r rows of level k to W from row q on; returns False if the level lost rank."""
-    Q, J, J_z, m = h.work.basis, level_objective(h, k).J, h.work.J_z, h.work.J_count[k]
+    Q, J, J_z, m = h.work.basis, level_objective(h, k).J, h.work.J_z, load_level(h, k)
     gemm(J_z[first_column:], Q[first_column:], J, q + r - first_column, h.n, m)
     return triangularize(J_z, m, first_column, q, q + r, weight, h.work.prediction.W, h.work.row_values)
 

@@ -19,7 +19,14 @@ from ..compiler.linalg import (
     norm,
     undo_reflectors,
 )
-from .workspace import FEASIBILITY_TOLERANCE, KKT_SCALE_FLOOR, Hierarchy, level_objective, reserve_objectives
+from .workspace import (
+    FEASIBILITY_TOLERANCE,
+    KKT_SCALE_FLOOR,
+    Hierarchy,
+    forget_objectives,
+    level_objective,
+    reserve_objectives,
+)
 
 #: A bound of at least this size counts as infinite.
 INFINITE_BOUND = 1e100
@@ -69,6 +76,8 @@ def load_level(h: Hierarchy, k: int) -> int:
     problem, count, lower, equal, n = h.problem, h.work.J_count, h.work.lower, h.work.is_equality, h.n
     if count[k] >= 0:
         return int(count[k])
+    if h.work.J_start[h.levels] == 0:  # all levels use the same memory
+        forget_objectives(h)
     m = 0
     if k == h.levels:
         for i in range(n):

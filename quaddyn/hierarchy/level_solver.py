@@ -32,6 +32,7 @@ from .workspace import (
     LimitRole,
     SolverPath,
     Subproblem,
+    forget_objectives,
     level_objective,
     make_subproblem,
     make_unit_row_subproblem,
@@ -350,7 +351,7 @@ def project_objective(h: Hierarchy, k: int, q: int, damping: float) -> int:
     J, all_targets, all_norms = level_objective(h, k)
     Q, J_z, x = h.work.basis, h.work.J_z, h.solution.x
     residual, target, objective_norms = h.work.residual, h.work.target, h.work.objective_norms
-    n, m = h.n, int(h.work.J_count[k])
+    n, m = h.n, load_level(h, k)
     for i in range(m):
         target[i] = all_targets[i]
         objective_norms[i] = all_norms[i]
@@ -384,7 +385,6 @@ def project_level(h: Hierarchy, k: int, q: int, damping: float, is_projected: bo
         The number of objective rows.
     """
     role, equal, z, C_z, C_at_start = h.work.role, h.work.is_equality, h.work.z, h.work.C_z, h.work.C_at_start
-    load_level(h, k)
     m = project_objective(h, k, q, damping)
     if k < h.levels:
         for i in range(h.problem.C_start[k], h.problem.C_start[k + 1]):
@@ -563,6 +563,7 @@ def solve_level(h: Hierarchy, k: int, q: int, start: LevelStart, warm_start: Byt
             converged, changes, rank = solve_with_unit_rows(level, scaled, h.work, h.settings.max_iterations)
             summary.iterations += changes
             rows_scaled = converged
+            forget_objectives(h)  # their memory may be that of the rows of unit norm
             if not converged:
                 project_objective(h, k, q, 0.0)
     if not converged:

@@ -20,8 +20,9 @@ import numpy as np
 
 from ..compiler import ByteMatrix, ByteVector, IntVector, Matrix, Record, Vector, compiled, matrix
 from ..compiler.kinds import LANE_WIDTH
+from ..compiler.lane_memory import share_memory
 from ..compiler.lanes import dot
-from ..compiler.linalg import RowFactor, aligned, odd_stride, row_factor
+from ..compiler.linalg import RowFactor, aligned, odd_stride, padded, row_factor
 
 #: Largest residual of the optimality conditions of a verified solution, relative to the size of their terms.
 KKT_TOLERANCE = 1e-9
@@ -198,11 +199,12 @@ class HierarchyWorkspace(NamedTuple):
     saved_basis: Matrix  # (n, n) the same before a warm start was tried
     x_equalities: Vector  # (n,) x of the equalities alone, the starting point of the levels
     # The levels as given.
-    J: Vector  # objective rows of all levels, see `level_objective`
+    J: Vector  # objective rows of all levels, or of one level at a time, see `level_objective`
     J_target: Vector  # their target values
     J_norms: Vector  # their reference norms
-    J_start: IntVector  # (levels + 2,) first of these values of each level
-    J_count: IntVector  # (levels + 1,) number of loaded rows, -1 if they have not been loaded
+    J_start: IntVector  # (levels + 1,) first of these values of each level
+    J_end: IntVector  # (levels + 1,) where these values end
+    J_count: IntVector  # (levels + 1,) number of loaded rows, -1 if they are not loaded
     C: Matrix  # (n, p) inequality rows
     lower: Vector  # (p,) bounds; a level that violates its own by rounding moves them
     upper: Vector  # (p,)
@@ -300,21 +302,33 @@ class LevelObjective(NamedTuple):
 
 @compiled()
 def reserve_objectives(h: Hierarchy) -> None:
-    """Reserves memory for the objective of each level, of which none is loaded."""
-    start = h.work.J_start
-    start[0] = 0
+    """Reserves memory for the objective of each level, of which none is loaded; the same for all if it is scarce."""
+    start, end, total = h.work.J_start, h.work.J_end, 0
     for k in range(h.levels + 1):
         rows = h.n
         if k < h.levels:
             rows = h.problem.A_start[k + 1] - h.problem.A_start[k] + h.problem.C_start[k + 1] - h.problem.C_start[k]
-        start[k + 1] = start[k] + LANE_WIDTH * ((rows + LANE_WIDTH - 1) // LANE_WIDTH)
+        start[k] = total
+        total += LANE_WIDTH * ((rows + LANE_WIDTH - 1) // LANE_WIDTH)
+        end[k] = total
+    if total > len(h.work.J_target):
+        for k in range(h.levels + 1):
+            end[k] -= start[k]
+            start[k] = 0
+    forget_objectives(h)
+
+
+@compiled()
+def forget_objectives(h: Hierarchy) -> None:
+    """Marks the objectives of all levels as not loaded."""
+    for k in range(h.levels + 1):
         h.work.J_count[k] = -1
 
 
 @compiled(inline=True)
 def level_objective(h: Hierarchy, k: int) -> LevelObjective:
-    """Returns the objective of level k in the workspace."""
-    start, end, n = h.work.J_start[k], h.work.J_start[k + 1], h.n
+    """Returns the objective of level k in the workspace, which `load_level` loads."""
+    start, end, n = h.work.J_start[k], h.work.J_end[k], h.n
     return LevelObjective(
         matrix(h.work.J, (n + 1) * start, n + 1, end - start), h.work.J_target[start:end], h.work.J_norms[start:end]
     )
@@ -370,7 +384,16 @@ def make_unit_row_subproblem(h: Hierarchy, s: Subproblem) -> Subproblem:
     )
 
 
-def make_workspace(n: int, max_level_rows: int, equalities: int, inequalities: int, levels: int) -> HierarchyWorkspace:
+def make_workspace(
+    n: int,
+    max_level_rows: int,
+    equalities: int,
+    inequalities: int,
+    levels: int,
+    *,
+    has_damping: bool = True,
+    is_compact: bool = False,
+) -> HierarchyWorkspace:
     """Allocates the workspace for problems up to a size; smaller problems may be solved in it.
 
     Args:
@@ -379,15 +402,22 @@ def make_workspace(n: int, max_level_rows: int, equalities: int, inequalities: i
         equalities: number of equality rows of all levels.
         inequalities: number of inequalities of all levels.
         levels: number of levels.
+        has_damping: whether `SolverSettings.damping` may be positive.
+        is_compact: whether to use little memory instead of arranging it for the caches of a processor: for a lane on a
+            GPU.  Levels load their objectives again, and some arrays share memory.
     """
-    p, m = inequalities, max(max_level_rows, n) + n + inequalities
+    p, m = inequalities, max(max_level_rows, n) + (n if has_damping else 0) + inequalities
     row_stride, inequality_stride, unknown_stride = (
         odd_stride(m + LANE_WIDTH),
         odd_stride(p + LANE_WIDTH),
         odd_stride(n + 2 * LANE_WIDTH),
     )
+    if is_compact:
+        row_stride, inequality_stride, unknown_stride = padded(m), padded(p), padded(n) + LANE_WIDTH
     # Below the last level are n rows.  The rows of each level are padded to the SIMD width.
-    objective_rows = LANE_WIDTH * (-(-(equalities + p + n) // LANE_WIDTH) + levels + 1)
+    objective_rows = padded(equalities + p + n) + LANE_WIDTH * (levels + 1)
+    if is_compact:
+        objective_rows = padded(max(max_level_rows + p, n))
 
     def vectors(count: int, stride: int) -> list[Vector]:
         """Returns aligned vectors of zeros."""
@@ -408,7 +438,8 @@ def make_workspace(n: int, max_level_rows: int, equalities: int, inequalities: i
         6, inequality_stride
     )
     C, C_z, C_unit, H = (aligned(n + 1, inequality_stride) for _ in range(4))
-    R, factor = aligned(n + 1, row_stride), row_factor(n + 1, m + LANE_WIDTH)
+    J, J_z, R = aligned((n + 1) * objective_rows), aligned(n + 1, row_stride), aligned(n + 1, row_stride)
+    factor = row_factor(n + 1, row_stride, unknown_stride if is_compact else odd_stride(n + 1 + LANE_WIDTH))
     # The prediction shares memory with the factorizations, which are not in use then, to need fewer cache lines.
     prediction = PredictionWorkspace(
         factor.triangle,
@@ -427,14 +458,15 @@ def make_workspace(n: int, max_level_rows: int, equalities: int, inequalities: i
         normal_coordinates,
         multiplier_rates,
     )
-    return HierarchyWorkspace(
+    work = HierarchyWorkspace(
         basis=aligned(n + 1, unknown_stride),
         saved_basis=aligned(n + 1, unknown_stride),
         x_equalities=x_equalities,
-        J=aligned((n + 1) * objective_rows),
+        J=J,
         J_target=aligned(objective_rows),
         J_norms=aligned(objective_rows),
-        J_start=integers(levels + 2),
+        J_start=integers(levels + 1),
+        J_end=integers(levels + 1),
         J_count=integers(levels + 1),
         C=C,
         lower=lower,
@@ -444,7 +476,7 @@ def make_workspace(n: int, max_level_rows: int, equalities: int, inequalities: i
         is_equality=integers(p),
         role=integers(p),
         zeros=zeros,
-        J_z=aligned(n + 1, row_stride),
+        J_z=J_z,
         residual=residual,
         target=target,
         objective_norms=objective_norms,
@@ -479,6 +511,10 @@ def make_workspace(n: int, max_level_rows: int, equalities: int, inequalities: i
         saved_solution=make_solution_buffers(n, p, levels),
         best_solution=make_solution_buffers(n, p, levels),
     )
+    if not is_compact:
+        return work
+    # A level that is solved with rows of unit norm forgets its objective.
+    return share_memory(work, [J], [C_unit, C_at_start_unit, lower_unit, upper_unit, C_unit_norms])
 
 
 @compiled(inline=False)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import IntVector, Matrix, Record, Vector, compiled
-from ..compiler.lane_memory import overlay
+from ..compiler.lane_memory import replace_arrays, share_memory
 from ..dynamics.kinematic_tree import PointForces
 from .actuators import Drives, TorqueSpeedLimits
 from .contact_data import SphereContacts, StepDynamics, StepModel, make_collision_buffer
@@ -256,25 +256,13 @@ def with_shared_memory(plant: PlantData) -> PlantData:
     The factor of the inertia is its lower triangle, below the upper triangle M.  The other arrays are needed for the
     energies, for the bias forces, from the contact Jacobian to the end velocity, and for the end configuration.
     """
-    terms, memory, motion, contacts = plant.terms, plant.memory, plant.motion, plant.contacts
-    triangles = np.zeros((len(terms.M) + 1, len(terms.M)))
-    (
-        (composite_inertias,),
-        (velocities, accelerations, forces),
-        (Y, G, system),
-        (displacement,),
-    ) = overlay(
+    terms, contacts, L = plant.terms, plant.contacts, plant.motion.L
+    triangles = np.zeros((len(L) + 1, len(L)))
+    plant = replace_arrays(plant, {id(terms.M): triangles[:-1], id(L): triangles[1:]})
+    return share_memory(
+        plant,
         [terms.composite_inertias],
         [terms.velocities, terms.accelerations, terms.forces],
         [contacts.Y, contacts.G, contacts.solver.system],
-        [memory.displacement],
+        [plant.memory.displacement],
     )
-    return plant._replace(
-        terms=terms._replace(
-            M=triangles[:-1], composite_inertias=composite_inertias, velocities=velocities,
-            accelerations=accelerations, forces=forces,
-        ),
-        memory=memory._replace(displacement=displacement),
-        motion=motion._replace(L=triangles[1:]),
-        contacts=contacts._replace(Y=Y, G=G, solver=contacts.solver._replace(system=system)),
-    )  # fmt: skip

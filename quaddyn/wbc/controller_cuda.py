@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler.lane_memory import collect_arrays, place_registers
+from ..compiler.kinds import record_kind
+from ..compiler.lane_memory import collect_arrays, place_registers, share_memory
 from ..cuda.arrays import CudaArray, convert_result, current_stream, stream_handle, to_device, view_array
 from ..cuda.driver import LoadedKernel, device
 from ..cuda.lane_program import (
@@ -26,8 +27,10 @@ from ..lane_blocks import check_mask
 from ..robot.arguments import Numbers
 from ..strict_attributes import StrictAttributes
 from .batch_references import MotionGains
+from .collision_data import CollisionScratch
 from .controller_batch import OUTCOME_NAMES, ControllerBatch
 from .controller_lanes import LaneFriction, compute_lane
+from .controller_model import ControllerTables, make_solver_workspace
 from .controller_structure import ControllerStructure
 from .elements import check_contact_names
 from .embedded import EmbeddedController
@@ -89,12 +92,10 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
         self.robot, self.dt, self.n, self.contacts, self.device = host.robot, dt, n, host.contacts, f"cuda:{index}"
         self._tick = LaneProgram(gpu, compute_lane)
         self._terms_kernel = LoadedKernel(gpu, host._terms.ptx(), KERNEL_NAME)
-        kinds, workspace = self._tick.kinds, host._workspaces[0]
-        self._workspace = LaneWorkspace(
-            gpu, {"e": workspace.controller, "friction": workspace.friction}, kinds, n,
-            shared_arrays(workspace.controller, workspace.friction),
-        )  # fmt: skip
-        self._terms_address = self._workspace.address(workspace.controller.data.terms.values)
+        kinds, friction = self._tick.kinds, host._workspaces[0].friction
+        e = with_shared_memory(host._workspaces[0].controller, structure.solver.tables)
+        self._workspace = LaneWorkspace(gpu, {"e": e, "friction": friction}, kinds, n, shared_arrays(e, friction))
+        self._terms_address = self._workspace.address(e.data.terms.values)
         self._state.copies.add(collect_arrays(host._lanes, kinds["lanes"]))
         self._registers = {
             **self._workspace.registers,
@@ -232,4 +233,25 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
 def shared_arrays(e: EmbeddedController, friction: LaneFriction) -> list[NDArray[Any]]:
     """Returns the arrays of a controller that no tick writes, so that all lanes can share them."""
     model = [x for part in (e.data.model, e.data.model.elements) for x in part if isinstance(x, np.ndarray)]
-    return [*model, friction.nominal, friction.cones, friction.cone_row_count]
+    others = [e.home, e.unit_norm_parts, e.frictionless_pyramids, e.data.work.all_velocities]
+    return [*model, *others, friction.nominal, friction.cones, friction.cone_row_count]
+
+
+def with_shared_memory(e: EmbeddedController, tables: ControllerTables) -> EmbeddedController:
+    """Returns a controller with little memory for a lane on a GPU: what only a solve needs shares memory with the rest.
+
+    The rest is what only the elimination of equations, the writing of rows and the result need.  Sources and weights of
+    rows are only for Python.
+    """
+    data, rows, work = e.data, e.data.rows, e.data.work
+    solver = make_solver_workspace(tables, len(work.solver.basis) - 1, len(data.inputs.custom_rows), is_compact=True)
+    kind = record_kind(CollisionScratch)
+    assert kind is not None
+    outside = [
+        work.passive_matrix, work.passive_rhs, work.limb_map, work.limb_redundancy, work.limb_inverse,
+        work.limb_scratch, work.leftover_columns, work.leftover_targets, work.reflectors, work.scratch_rows, work.J,
+        work.J_other, work.task_state, work.matrix3, work.vectors, work.row_values, rows.A_weight, rows.C_weight,
+        rows.A_source, rows.C_source, *(x for x in collect_arrays(work.collisions, kind) if x.dtype == np.float64),
+    ]  # fmt: skip
+    e = e._replace(data=data._replace(work=work._replace(solver=solver)))
+    return share_memory(e, [solver.J_z, solver.R, solver.C_z], outside)

@@ -15,7 +15,7 @@ from ..compiler import LANE_WIDTH
 from ..compiler.linalg import aligned
 from ..dynamics.state_terms import AnyTerms
 from ..errors import ArgumentError
-from ..hierarchy.workspace import SolutionSummary, make_workspace
+from ..hierarchy.workspace import HierarchyWorkspace, SolutionSummary, make_workspace
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .collision_data import make_collision_scratch
@@ -392,8 +392,17 @@ def make_scratch(tables: ControllerTables, contacts: int, n: int, nv: int, nu: i
         kkt=np.zeros(K + 1),
         summary=SolutionSummary.allocate(),
         multipliers=np.zeros((K + 1) * p),
-        solver=make_workspace(n, tables.max_level_equalities + custom + 1, m, p, K),
+        solver=make_solver_workspace(tables, n, custom),
     )
+
+
+def make_solver_workspace(
+    tables: ControllerTables, n: int, custom: int, *, is_compact: bool = False
+) -> HierarchyWorkspace:
+    """Returns the workspace of the solver for up to n unknowns; `is_compact` as for `make_workspace`."""
+    m, p, K = tables.max_equality_rows + custom + 1, tables.max_limit_rows + custom + 1, tables.model.levels + 1
+    level_rows, has_damping = tables.max_level_equalities + custom + 1, tables.model.damping > 0.0
+    return make_workspace(n, level_rows, m, p, K, has_damping=has_damping, is_compact=is_compact)
 
 
 def make_memory(tables: ControllerTables, custom: int) -> WorkingSetMemory:

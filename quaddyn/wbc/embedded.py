@@ -55,7 +55,7 @@ class EmbeddedController(NamedTuple):
     data: TickData
     ramps: ContactRamps
     values: Vector  # the result of the tick that is being computed; see `result_views`
-    last: Vector  # the last valid result
+    last: Vector  # the last valid result, without parameters
     requested: IntVector  # (contacts,) whether each contact should be made; those of the last tick until set
     progress: ControllerProgress
     home: Vector  # (nq,) home configuration, the default reference of postures
@@ -167,7 +167,7 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
         if outcome < TickOutcome.OVERFLOW:
             e.progress.ticks += 1
             if math.isfinite(torque_sum):
-                e.last[:] = e.values
+                e.last[:] = e.values[: len(e.last)]
             else:
                 outcome = TickOutcome.FALLBACK
                 write_certificate(last, math.inf, read_certificate(last).kkt)
@@ -364,7 +364,7 @@ def make_embedded_controller(structure: ControllerStructure, dt: float, ramp_tim
         data=data,
         ramps=make_ramps(count),
         values=np.zeros(size),
-        last=np.zeros(size),
+        last=np.zeros(size - len(data.inputs.parameters)),
         requested=np.zeros(count, dtype=np.int64),
         progress=ControllerProgress.allocate(),
         home=np.array(robot.q_home, dtype=np.float64),
