@@ -32,7 +32,7 @@ from quaddyn.estimation import (
 from quaddyn.locomotion import FEET, LocomotionCommand, LocomotionController, RightingMotion, RightingPlan
 from quaddyn.locomotion.gait import GAITS
 from quaddyn.robot import with_payload
-from quaddyn.simulation import Box, HeightField, Plane, Simulation, stairs
+from quaddyn.simulation import Actuators, Box, HeightField, Plane, Simulation, stairs
 
 DT = 4e-3
 #: Ticks of a window.
@@ -55,6 +55,7 @@ class Run:
     is_measured: bool = False
     flicker: float = 0.0  # probability per tick with which a foot sensor begins to miss contacts for some ticks
     payload: float = 0.0  # [robot masses]
+    rotor: float = 0.0  # rotor inertia of all joints [kg m^2], with viscous friction of 10/s times that
     lift: float = 0.0  # initial height above the ground [m]
     rotation: tuple[float, float, float] = (0.0, 0.0, 0.0)  # initial rotation vector [rad]
     tolerance: float = 1e-3  # larger where rounding grows more, also with QUADDYN_TARGET=x86-64,contract=off
@@ -146,6 +147,7 @@ RUNS = {
     "wall": Run(plant={"terrain": (Plane.floor(), Plane.wall(0.45))}, velocity={0.0: (0.5, 0.0, 0.0)}, seconds=2.5),
     "ice": Run(plant={"friction": 0.12}, velocity=CURVE, seconds=2.0),
     "ice with sensors": Run("solo12", plant={"friction": 0.15}, is_measured=True, seconds=1.5),
+    "rotors and friction that the model lacks": Run("solo12", velocity=CURVE, rotor=0.004, seconds=1.5),
     "loaded": Run(payload=0.25, options={"payload": "estimated"}, velocity=CURVE, seconds=0.8, tolerance=0.03),
     "loaded without an estimate": Run(payload=0.2, velocity=CURVE),
     "lies down": Run(velocity={}, events={0.2: lie_down, 1.6: stand_up},
@@ -177,7 +179,8 @@ def simulate(run: Run) -> tuple[LocomotionController, list[tuple[np.ndarray, np.
     """Simulates a run; returns the controller, and states and commands of all ticks."""
     robot = load(run.robot)
     actual = with_payload(robot, run.payload * robot.mass, (0.03, -0.02, 0.05)) if run.payload else robot
-    plant, dynamics = Simulation(actual, dt=DT, **run.plant), qd.Dynamics(robot)
+    actuators = Actuators(actual, rotor_inertia=run.rotor, viscous=10.0 * run.rotor) if run.rotor else None
+    plant, dynamics = Simulation(actual, dt=DT, actuators=actuators, **run.plant), qd.Dynamics(robot)
     options = dict(run.options)
     if run.knows_terrain:
         options["terrain"] = plant.terrain

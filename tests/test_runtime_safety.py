@@ -94,6 +94,21 @@ def test_repeated_impacts_cause_no_encoder_fault(go2: qd.Robot) -> None:
         assert safety.filter_command(m, off).fault is None, at
 
 
+@pytest.mark.parametrize(("speed", "is_fault"), [(0.19, False), (0.21, True)])
+def test_frozen_encoder_is_a_fault_only_if_the_other_joints_move(go2: qd.Robot, speed: float, is_fault: bool) -> None:
+    """The frozen joint reports 0.19 rad/s, the mean speed of the others is just below or above the limit."""
+    safety, off, rng = Safety(go2, dt=DT), MotorCommand.from_torques(np.zeros(12)), np.random.default_rng(0)
+    velocity, faults = np.r_[0.19, np.full(11, speed)], set()
+    middle = 0.5 * (go2.lower_position_limits + go2.upper_position_limits)
+    for k in range(100):
+        position = middle + DT * k * np.r_[0.0, velocity[1:]]
+        noise = 1e-3 * rng.standard_normal(3)
+        m = Measurement(DT * k, position, velocity, noise, np.array([0.0, 0.0, 9.81]) + noise)
+        fault = safety.filter_command(m, off).fault
+        faults |= {(fault.name, fault.joint)} if fault is not None else set()
+    assert faults == ({("encoder frozen", go2.actuated[0])} if is_fault else set())
+
+
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if "integrated velocity" in fault.by])
 def test_inconsistent_encoder_is_detected_despite_lost_readings(name: str, go2: qd.Robot, trot: Trot) -> None:
     fault, rng = FAULTS[name], np.random.default_rng(1)
