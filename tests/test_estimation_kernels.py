@@ -260,11 +260,12 @@ def test_slip_detector_agrees_with_the_hidden_markov_chain() -> None:
             prior = p[i] * (1.0 - ends) + (1.0 - p[i]) * begins
             odds = math.log(prior / (1.0 - prior)) + part * min(odds, 50.0)
             p[i] = 1.0 / (1.0 + math.exp(-min(max(odds, -50.0), 50.0)))
+            reference_weight = part if slips[i] else 1.0
             slips[i] = bool(p[i] > (SLIP_END_PROBABILITY if slips[i] else SLIP_ONSET_PROBABILITY))
             speed, along = float(np.linalg.norm(u)), float(np.linalg.norm(f))
             if pressing > 0.0 and speed >= 0.9 * before[i]:
                 evidence[i] = fading * evidence[i] + (1.0 - fading) * p[i] * pressing * np.array([along, pressing])
-            before[i] += part * (speed - before[i])
+            before[i] += reference_weight * (speed - before[i])
             if pressing >= light and impact[i] <= settled:
                 share = DT / (slip_detector.HOLDING_TIME * unit + DT)
                 held[i] += share * ((along / pressing if p[i] < SLIP_END_PROBABILITY else 0.0) - held[i])
