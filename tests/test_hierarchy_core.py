@@ -44,6 +44,7 @@ def solve_core(
     """Solution in buffers for problems larger by `room` unknowns and rows, and by `extra` levels."""
     n, p, K = problem.A.shape[1], len(problem.C), len(problem.A_start) - 1
     rows = int(np.diff(problem.A_start).max())
+    counts = np.diff(problem.A_start) + np.diff(problem.C_start) + np.minimum(problem.C_start[:-1], n)
     solution = make_solution_buffers(n + room, p + room, K + extra)
     told = np.zeros((K + 1, p), dtype=np.int8) if guess is None else guess
     with np.errstate(all="ignore"):
@@ -60,7 +61,7 @@ def solve_core(
                 p + room,
                 K + extra,
                 has_damping=settings.damping > 0.0,
-                is_compact=is_compact,
+                compact_rows=max(1, counts.max(), n + min(p, n)) if is_compact else 0,
             ),
         )
     return solution

@@ -392,7 +392,7 @@ def make_workspace(
     levels: int,
     *,
     has_damping: bool = True,
-    is_compact: bool = False,
+    compact_rows: int = 0,
 ) -> HierarchyWorkspace:
     """Allocates the workspace for problems up to a size; smaller problems may be solved in it.
 
@@ -403,21 +403,22 @@ def make_workspace(
         inequalities: number of inequalities of all levels.
         levels: number of levels.
         has_damping: whether `SolverSettings.damping` may be positive.
-        is_compact: whether to use little memory instead of arranging it for the caches of a processor: for a lane on a
-            GPU.  Levels load their objectives again, and some arrays share memory.
+        compact_rows: 0, or the largest number of rows of one level, with its inequalities and up to n of those of the
+            levels above, to use little memory instead of arranging it for the caches of a processor: for a lane on a
+            GPU.  Levels then load their objectives again, and some arrays share memory.
     """
+    is_compact = compact_rows > 0
     p, m = inequalities, max(max_level_rows, n) + (n if has_damping else 0) + inequalities
     row_stride, inequality_stride, unknown_stride = (
         odd_stride(m + LANE_WIDTH),
         odd_stride(p + LANE_WIDTH),
         odd_stride(n + 2 * LANE_WIDTH),
     )
-    if is_compact:
-        row_stride, inequality_stride, unknown_stride = padded(m), padded(p), padded(n) + LANE_WIDTH
     # Below the last level are n rows.  The rows of each level are padded to the SIMD width.
     objective_rows = padded(equalities + p + n) + LANE_WIDTH * (levels + 1)
     if is_compact:
-        objective_rows = padded(max(max_level_rows + p, n))
+        objective_rows, row_stride = padded(max(compact_rows, n)), padded(max(compact_rows, n) + n * has_damping)
+        inequality_stride, unknown_stride = padded(p), padded(n) + LANE_WIDTH
 
     def vectors(count: int, stride: int) -> list[Vector]:
         """Returns aligned vectors of zeros."""

@@ -254,4 +254,4 @@ def with_shared_memory(e: EmbeddedController, tables: ControllerTables) -> Embed
         rows.A_source, rows.C_source, *(x for x in collect_arrays(work.collisions, kind) if x.dtype == np.float64),
     ]  # fmt: skip
     e = e._replace(data=data._replace(work=work._replace(solver=solver)))
-    return share_memory(e, [solver.J_z, solver.R, solver.C_z], outside)
+    return share_memory(e, [solver.J_z, solver.R, solver.C_z, solver.factor.triangle], outside)

@@ -58,6 +58,7 @@ class ControllerTables:
         momentum: whether a task reads terms of the momentum.
         max_equality_rows: largest number of equalities of all levels, including those of the minimum norm.
         max_level_equalities: largest number of equalities of one level, with those of contacts that are ramped.
+        max_level_rows: largest number of rows of one level, with one for each unknown from the limits of levels above.
         max_limit_rows: largest number of limits of all levels.
         max_cone_rows: largest number of rows of a contact's friction cone.
     """
@@ -71,6 +72,7 @@ class ControllerTables:
     momentum: bool
     max_equality_rows: int
     max_level_equalities: int
+    max_level_rows: int
     max_limit_rows: int
     max_cone_rows: int
 
@@ -182,17 +184,21 @@ def build_model(
         len(model.index), n_forces, len(contacts) * cone_rows,
     )  # fmt: skip
     force_tasks = tuple(e for e in references.force_tasks if isinstance(e, ForceTask))
-    layouts, level_equalities = list[Layout](), np.zeros(len(levels.elements) + 1, dtype=np.int64)
+    layouts, (level_equalities, level_limits) = list[Layout](), np.zeros((2, len(levels.elements) + 1), dtype=np.int64)
     for (level, e), item in zip(leveled_elements, items, strict=True):
         if has_compiled_rows(e):
             layouts.append(_checked_layout(e, counts, item))
             level_equalities[level] += layouts[-1].equalities
+            level_limits[level] += layouts[-1].limits
     level_equalities[-1] = min_norm_row_count(counts)
+    level_rows = level_equalities + level_limits
+    level_rows += np.minimum(np.cumsum(level_limits) - level_limits, min_norm_row_count(counts))
+    level_rows[min(1, model.levels - 1) :] += n_forces  # no contact is ramped on level 0, unless it is the only level
     equalities, limits = max_row_counts(layouts, counts)
     return ControllerTables(
         model, tuple(references.frames), contact_frames, foot_task_indices, force_tasks, custom,
         any(layout.momentum for layout in layouts), equalities,
-        int(level_equalities.max()) + n_forces, limits, cone_rows,
+        int(level_equalities.max()) + n_forces, int(level_rows.max()), limits, cone_rows,
     )  # fmt: skip
 
 
@@ -399,10 +405,11 @@ def make_scratch(tables: ControllerTables, contacts: int, n: int, nv: int, nu: i
 def make_solver_workspace(
     tables: ControllerTables, n: int, custom: int, *, is_compact: bool = False
 ) -> HierarchyWorkspace:
-    """Returns the workspace of the solver for up to n unknowns; `is_compact` as for `make_workspace`."""
+    """Returns the workspace of the solver for up to n unknowns; `is_compact` is for lanes on a GPU."""
     m, p, K = tables.max_equality_rows + custom + 1, tables.max_limit_rows + custom + 1, tables.model.levels + 1
     level_rows, has_damping = tables.max_level_equalities + custom + 1, tables.model.damping > 0.0
-    return make_workspace(n, level_rows, m, p, K, has_damping=has_damping, is_compact=is_compact)
+    compact_rows = tables.max_level_rows + custom + 2 if is_compact else 0
+    return make_workspace(n, level_rows, m, p, K, has_damping=has_damping, compact_rows=compact_rows)
 
 
 def make_memory(tables: ControllerTables, custom: int) -> WorkingSetMemory:

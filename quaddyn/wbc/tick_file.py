@@ -102,7 +102,18 @@ def rerun_tick(start: TickStart) -> tuple[int, TickResult]:
     sizes = validate_tick(start)
     model, nv, nu, nc = start.model, len(start.v), len(start.model.actuated), len(start.contacts.size)
     tables = ControllerTables(
-        model, (), (), (), (), (), False, sizes.rows, sizes.rows, sizes.limits, start.contacts.cone.shape[1]
+        model,
+        (),
+        (),
+        (),
+        (),
+        (),
+        False,
+        sizes.rows,
+        sizes.rows,
+        sizes.rows + sizes.limits,
+        sizes.limits,
+        start.contacts.cone.shape[1],
     )
     inputs = start.inputs._replace(parameters=np.append(start.inputs.parameters, np.zeros(LANE_WIDTH))[:-LANE_WIDTH])
     data = make_data(tables, start.terms, start.contacts, inputs, sizes.n)
