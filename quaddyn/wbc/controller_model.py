@@ -379,7 +379,7 @@ def make_scratch(tables: ControllerTables, contacts: int, n: int, nv: int, nu: i
         limb_unknown=_int_zeros(contacts),
         leftover_columns=aligned(row_length, force_length),
         leftover_targets=np.zeros(force_length),
-        null_space_map=aligned(row_length, row_length),
+        null_space_map=aligned(n + 1, row_length),
         reflectors=aligned(force_length, row_length + LANE_WIDTH),
         scratch_rows=aligned(4, max(row_length, force_length, padded_length(nv))),
         permutation=_int_zeros(max(force_length, nv)),

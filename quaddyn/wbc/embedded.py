@@ -54,8 +54,8 @@ class EmbeddedController(NamedTuple):
 
     data: TickData
     ramps: ContactRamps
-    values: Vector  # the result of the tick that is being computed; see `result_views`
-    last: Vector  # the last valid result, without parameters
+    values: Vector  # the result of the tick that is being computed, without parameters; see `result_views`
+    last: Vector  # the last valid result, likewise
     requested: IntVector  # (contacts,) whether each contact should be made; those of the last tick until set
     progress: ControllerProgress
     home: Vector  # (nq,) home configuration, the default reference of postures
@@ -167,7 +167,7 @@ def controller_tick(e: EmbeddedController, q: Vector, v: Vector, torque: Vector)
         if outcome < TickOutcome.OVERFLOW:
             e.progress.ticks += 1
             if math.isfinite(torque_sum):
-                e.last[:] = e.values[: len(e.last)]
+                e.last[:] = e.values
             else:
                 outcome = TickOutcome.FALLBACK
                 write_certificate(last, math.inf, read_certificate(last).kkt)
@@ -359,12 +359,12 @@ def make_embedded_controller(structure: ControllerStructure, dt: float, ramp_tim
     """
     solver = structure.solver
     robot, data, count, scale = solver.robot, solver.make_first_tick_data(), len(solver.names), solver.scales
-    size = solver.result_size
+    size = solver.result_size - len(data.inputs.parameters)
     return EmbeddedController(
         data=data,
         ramps=make_ramps(count),
         values=np.zeros(size),
-        last=np.zeros(size - len(data.inputs.parameters)),
+        last=np.zeros(size),
         requested=np.zeros(count, dtype=np.int64),
         progress=ControllerProgress.allocate(),
         home=np.array(robot.q_home, dtype=np.float64),

@@ -148,7 +148,7 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> TickOutcome:
         q: (nq,) configuration.
         v: (nv,) velocity.
         data: all other inputs and buffers; the rigid-body terms must belong to (q, v).
-        values: takes the result, see `result_views`.
+        values: takes the result, see `result_views`; may end before the parameters.
     """
     model, memory = data.model, data.memory
     references = data.inputs.force_references
@@ -166,7 +166,8 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> TickOutcome:
     has_nan = False
     for i in range(len(data.inputs.parameters)):
         x = data.inputs.parameters[i]
-        result.parameters[i] = x
+        if i < len(result.parameters):
+            result.parameters[i] = x
         has_nan |= x != x
     for c in range(len(data.contacts.size)):
         result.activation[c], result.cap[c] = data.contacts.activation[c], data.contacts.cap[c]
