@@ -93,6 +93,22 @@ def test_leg_names_determine_the_heading_of_a_reversed_base() -> None:
     np.testing.assert_allclose(Morphology.from_robot(turned).heading, np.eye(3), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("names", [("front1", "front2", "rear1", "rear2"), ("left1", "right1", "left2", "right2")])
+def test_names_of_rows_or_sides_alone_show_a_reversed_base(names: Sequence[str]) -> None:
+    text = (CASES / "quadruped_backwards" / "robot.urdf").read_text(encoding="utf-8")
+    for old, new in zip(FEET, names, strict=True):
+        text = text.replace(f"{old}_", f"{new}_")
+    robot = qd.load(text)
+    assert first_joints(robot) == {foot: f"{name}_hip_joint" for foot, name in zip(FEET, names, strict=True)}
+    assert warned(robot, "faces along -x, not along x")
+
+
+def test_robot_that_faces_along_y_by_its_knees_is_reported() -> None:
+    robot = qd.load(CASES / "quadruped_backwards" / "robot.urdf", base=[0.0, 0.0, -math.pi / 2.0])
+    assert first_joints(robot) == {name: f"{name}_hip_joint" for name in FEET}
+    assert warned(robot, "faces along y, not along x; pass base=[[0, 1, 0], [-1, 0, 0], [0, 0, 1]]")
+
+
 def spider(angles: Sequence[float], names: Sequence[str]) -> str:
     """Robot with legs of three joints that point outward at angles [degrees] about z: yaw, lift and knee."""
     parts = ['<robot name="spider">', link_element("body", 2.0, (0.2, 0.2, 0.05))]

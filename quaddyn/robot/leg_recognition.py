@@ -638,9 +638,16 @@ def _rename_by_file_names(
         named_positions = {name: (0, aside) for name, (_, aside) in named_positions.items()}
         if planar_base_index(bodies) and named_positions.get("L", (0, 0)) < named_positions.get("R", (0, 0)):
             return replace(best, legs={"L": best.legs["R"], "R": best.legs["L"]}), []
-    if sorted(named_positions.values()) != sorted(positions.values()) or named_positions == positions:
-        return best, []
     forward, left = forward_and_left(best.legs)
+    known = [all(position[k] for position in named_positions.values()) for k in (0, 1)]
+    if best.kind == "quadruped" and known[0] != known[1] and set(best.legs) != set(PLUS):
+        # Names of rows alone, or of sides alone, only show whether the robot faces backward.
+        k = known.index(True)
+        if any(named_positions[name][k] != -position[k] for name, position in positions.items()):
+            return best, []
+        named_positions = {name: (-x, -y) for name, (x, y) in positions.items()}
+    if sorted(named_positions.values()) != sorted(positions.values()) or named_positions == positions:
+        return best, [] if named_positions != positions else _report_heading(forward, left, where)
     name_by_position = {position: name for name, position in positions.items()}
     sprawling = all(limb.sprawls for limb in best.legs.values())  # their knees do not show where the robot faces
     for c, s in ((-1, 0), (0, 1), (0, -1)) if sprawling else ((-1, 0),):
@@ -660,6 +667,18 @@ def _rename_by_file_names(
     rotation = np.array([ahead, aside, [0.0, 0.0, 1.0]])
     advice = f"legs are named and moved accordingly; pass base={_format_rotation(rotation)} to rotate the frame"
     return replace(best, legs={name: found[name] for name in best.legs}), [Finding("warning", where, reason, advice)]
+
+
+def _report_heading(forward: Array, left: Array, where: Where) -> list[Finding]:
+    """Returns a warning, as a list, if a robot whose legs are named by their positions does not face along x."""
+    if forward[0] > 0.5:
+        return []
+    axis = ("-" if forward.sum() < 0.0 else "") + "xy"[int(np.abs(forward).argmax())]
+    reason = (
+        f"the base frame is rotated: by its knees and the names of its legs the robot faces along {axis}, not along x"
+    )
+    rotation = np.array([forward, left, [0.0, 0.0, 1.0]])
+    return [Finding("warning", where, reason, f"pass base={_format_rotation(rotation)} to rotate the frame")]
 
 
 def _format_rotation(rotation: Array) -> str:

@@ -308,8 +308,9 @@ def _joint_of_velocity(model: pin.Model, index: int) -> str:
     return f"velocity {index}"
 
 
-#: A position limit of a revolute joint beyond this [rad] is an angle in degrees: joints turn a few times at most.
-MAX_REVOLUTE_LIMIT = 2.5 * 2.0 * math.pi
+#: A position limit of a revolute joint beyond this [rad] is an angle in degrees: joints turn a few times at most.  The
+#: smaller bound applies to ranges that are not symmetric, as those of joints that turn several times are.
+MAX_REVOLUTE_LIMIT, MAX_UNSYMMETRIC_LIMIT = 4.0 * 2.0 * math.pi, 2.5 * 2.0 * math.pi
 #: Up to this [degrees] a limit is an angle in degrees; beyond, the joint is unlimited.
 MAX_DEGREES = 1080.0
 #: Range below which a revolute joint hardly moves [rad], a turn in degrees that are given as radians; and the number of
@@ -457,7 +458,9 @@ def find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
     found = []
     for joint in joints:
         largest = max(abs(joint.limits.lower), abs(joint.limits.upper))
-        if joint.type == "revolute" and MAX_REVOLUTE_LIMIT < largest <= MAX_DEGREES:
+        is_symmetric = -joint.limits.lower == joint.limits.upper
+        smallest = MAX_REVOLUTE_LIMIT if is_symmetric else MAX_UNSYMMETRIC_LIMIT
+        if joint.type == "revolute" and smallest < largest <= MAX_DEGREES:
             found.append(joint)
     if all(-joint.limits.lower == joint.limits.upper in UNLIMITED_VALUES for joint in found):
         return []
