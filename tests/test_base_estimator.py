@@ -19,6 +19,7 @@ from quaddyn.estimation.invariant_filter import (
     apply_correction,
     compute_encoder_noise,
     evaluate_innovation,
+    find_loaded_feet,
     set_foothold,
 )
 from quaddyn.locomotion import LocomotionController
@@ -428,3 +429,11 @@ def test_error_names_the_first_of_several_unknown_feet() -> None:
     for names in (("one", "two", "three", "four"), ("four", "three", "two", "one"), ("two", "one", "four", "three")):
         with pytest.raises(qd.UnknownNameError, match=names[0]):
             estimator.update(q, q, np.zeros(3), np.array([0.0, 0.0, 9.81]), names)
+
+
+def test_loaded_feet_are_unknown_if_a_force_is_not_finite() -> None:
+    forces = np.array([np.nan, 30.0, 10.0, 20.0, 19.0, np.nan])
+    assert find_loaded_feet(forces, 1, 4, 19.0) == 0b0101
+    for value in (np.nan, np.inf):
+        forces[4] = value
+        assert find_loaded_feet(forces, 1, 4, 19.0) == -1

@@ -33,7 +33,7 @@ from quaddyn.locomotion.fall_detection import (
     update_fall_detection,
 )
 from quaddyn.locomotion.ground_plane import GroundPlane
-from quaddyn.locomotion.leg_folding import folded_pose, folding_ranges
+from quaddyn.locomotion.leg_folding import FOLDING_DURATION, LegFolding, folded_pose, folding_ranges
 from quaddyn.locomotion.modes import ModeCode
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
@@ -351,6 +351,16 @@ def test_righting_motion_passes_its_poses_and_ends_folded() -> None:
     np.testing.assert_allclose(roll.sample(0.1), 0.5 * poses[0], atol=1e-12)
     steps = np.diff([roll.sample(t) for t in np.linspace(0.0, 1.2, 1201)], axis=0)
     assert np.abs(steps).max() < 1.6 * 3.0 / 0.2 * 1e-3, "without jumps"
+
+
+def test_legs_fold_for_a_limited_time(go2: qd.Robot) -> None:
+    p, state = Morphology.from_robot(go2), qd.Dynamics(go2).update(np.array(go2.q_home), np.zeros(go2.nv))
+    folding = LegFolding(go2, p, TorqueLimiter(go2, p, DT, None), DT)
+    for time, is_moving in ((0.0, True), (0.99, True), (1.01, False)):
+        folding.state.time = time * FOLDING_DURATION * p.time_scale
+        assert folding.torques(state).any() == is_moving
+    folding.begin()
+    assert folding.torques(state).any()
 
 
 def test_lying_side_is_classified_from_the_attitude() -> None:

@@ -243,3 +243,13 @@ def test_foot_lift_of_legs_with_many_joints_is_unlimited() -> None:
     assert (
         velocity_fraction_and_limit(centauro, stairs(0.15, 0.6, 1.0, Morphology.from_robot(centauro).length))[0] > 0.0
     )
+
+
+@pytest.mark.parametrize("width", range(1, 7))
+def test_ditches_up_to_a_width_are_filled_to_their_lower_border(width: int) -> None:
+    for size in (width, width + 1):
+        heights = np.r_[np.zeros(10), np.full(size, -1.0), np.full(10, 0.2)]
+        filled = heights.copy()
+        fill_ditches(filled, width, np.empty(len(heights)))
+        assert filled[10 : 10 + size] == pytest.approx(0.0 if size == width else -1.0)
+        assert (filled[:10] == heights[:10]).all() and (filled[10 + size :] == heights[10 + size :]).all()
