@@ -10,6 +10,7 @@ them call are compiled once.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import re
@@ -385,11 +386,24 @@ class CompilationUnit:
             assert signature is not None
             return Callee(symbol_name(target), tuple(kind for _, kind in signature[0]), signature[1])
 
-        parts = [LlvmFunctionWriter(f, callee, contract=contract).text() for f in self.functions()]
-        wrappers = [self.wrapper(each) for each in self.entries]
-        parts += [wrappers[0].shared_text(), *(each.text() for each in wrappers)]
+        with _paused_garbage_collection():
+            parts = [LlvmFunctionWriter(f, callee, contract=contract).text() for f in self.functions()]
+            wrappers = [self.wrapper(each) for each in self.entries]
+            parts += [wrappers[0].shared_text(), *(each.text() for each in wrappers)]
         text = "\n\n".join([*parts, EPILOGUE]) + "\n"
         return re.sub(r"[^\x00-\x7f]", lambda found: f".u{ord(found[0]):x}", text)  # LLVM's names are ASCII
+
+
+@contextmanager
+def _paused_garbage_collection() -> Iterator[None]:
+    """Pauses the garbage collector: typed trees hold no cycles, and searching them takes a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager

@@ -83,6 +83,7 @@ class OperandTranslator:
         self.local_names: frozenset[str] = frozenset()
         self.loop_constants: dict[str, Any] = {}  # items of constant tuples in unrolled loops, by variable
         self.calls: list[Any] = []
+        self.makes_local_arrays = False
 
     def read(self, node: ast.expr) -> Expression:
         """Translates any expression."""
@@ -613,6 +614,7 @@ class ExpressionTranslator(OperandTranslator):
         if math.prod(sizes) > 65536:
             self.fail(node, f"{math.prod(sizes)} numbers are too many for a local array")
         clear = self._callee(node.func) is language.zeros
+        self.makes_local_arrays = True
         return LocalArray(ArrayKind("float", len(sizes)), tuple(sizes), clear)
 
     # -- small arrays ----------------------------------------------------------------------------------------

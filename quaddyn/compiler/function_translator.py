@@ -76,11 +76,11 @@ def _definitions(lines: tuple[str, ...]) -> dict[int, ast.FunctionDef]:
 
 
 def _nested_functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
-    """Yields all functions defined below a node; only statements can contain definitions."""
-    for each in ast.iter_child_nodes(node):
-        if isinstance(each, ast.FunctionDef):
-            yield each
-        if isinstance(each, ast.stmt | ast.ExceptHandler | ast.match_case):
+    """Yields all functions defined below a node; only blocks of statements can contain definitions."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for each in getattr(node, block, ()):
+            if isinstance(each, ast.FunctionDef):
+                yield each
             yield from _nested_functions(each)
 
 
@@ -120,7 +120,10 @@ class _FunctionTranslator:
             self.source, symbol, self.parameters, self.returns, dict(self.kinds), names & self.assigned, statements,
             doc.split("\n\n")[0], options.inline, calls,
         )  # fmt: skip
-        check_local_arrays(out, lambda line, reason: raise_compile_error(self.source, line - self.first_line, reason))
+        if self.expressions.makes_local_arrays:
+            check_local_arrays(
+                out, lambda line, reason: raise_compile_error(self.source, line - self.first_line, reason)
+            )
         return out
 
     # -- statements ------------------------------------------------------------------------------------------

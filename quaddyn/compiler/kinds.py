@@ -300,6 +300,12 @@ def word_count(kind: Kind) -> int:
     return sum(LANE_WIDTH if t == VECTOR else 1 for t in register_types(kind))
 
 
+@cache
+def field_offset(kind: Kind, index: int) -> int:
+    """Returns the number of 64-bit words before a field of a record or an item of a tuple."""
+    return sum(word_count(each) for each in item_kinds(kind)[:index])
+
+
 def literal(x: float) -> str:
     """Returns the exact LLVM literal of a float."""
     return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"

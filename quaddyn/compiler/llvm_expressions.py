@@ -28,6 +28,7 @@ from .kinds import (
     RecordKind,
     ScalarKind,
     argument_types,
+    field_offset,
     item_kinds,
     literal,
     register_types,
@@ -131,7 +132,7 @@ class InstructionWriter:
         if isinstance(e, Field):
             found = self.record_address(e.record)
             if found is not None:
-                return found[0], found[1] + sum(word_count(k) for k in item_kinds(e.record.kind)[: e.index])
+                return found[0], found[1] + field_offset(e.record.kind, e.index)
         return None
 
     def word_address(self, base: str, at: int) -> str:
@@ -359,7 +360,7 @@ class LlvmExpressionWriter(InstructionWriter):
     def field_address(self, e: Field) -> tuple[str, int]:
         """Returns the location of a field of a record: an address and an offset in words."""
         base, at = self.materialized_record(e.record)
-        return base, at + sum(word_count(k) for k in item_kinds(e.record.kind)[: e.index])
+        return base, at + field_offset(e.record.kind, e.index)
 
     def argument_registers(self, e: Expression) -> Values:
         """Returns the registers in which a value is passed to a function; a record is passed by its address."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from .kinds import Kind
@@ -20,13 +21,15 @@ class Expression:
 
     def subexpressions(self) -> Iterator[Expression]:
         """Yields this expression and all expressions in it."""
-        yield self
-        for each in self.operands_in_order():
-            yield from each.subexpressions()
+        left: list[Expression] = [self]
+        while left:
+            each = left.pop()
+            yield each
+            left.extend(reversed(tuple(each.operands_in_order())))
 
     def operands_in_order(self) -> Iterator[Expression]:
         """Yields the direct operands in Python's order of evaluation."""
-        for name in self.__dataclass_fields__:
+        for name in _operand_names(type(self)):
             value = getattr(self, name)
             if isinstance(value, Expression):
                 yield value
@@ -40,6 +43,12 @@ class Expression:
             isinstance(each, Call) or (isinstance(each, Intrinsic) and each.name == "call_kernel")
             for each in self.subexpressions()
         )
+
+
+@cache
+def _operand_names(node: type[Expression]) -> tuple[str, ...]:
+    """Returns the names of the fields that may hold operands."""
+    return tuple(name for name in node.__dataclass_fields__ if name != "kind")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,8 +41,6 @@ def check_local_arrays(function: Function, fail: Callable[[int, str], NoReturn])
         fail: raises an error about a line.
     """
     found = [(s, inside, e) for s, inside in walk_statements(function.body) for e in expressions_of(s)]
-    if not any(isinstance(x, LocalArray) for _, _, e in found for x in e.subexpressions()):
-        return
     names: set[str] = set()
     before = -1
     while len(names) > before:  # until no further variable of this kind is found
