@@ -323,11 +323,23 @@ PACKAGE_MODULES = {
         def apply(x: float) -> float:
             return double(x) + 3.0
     """,
+    "third.py": """
+        from quaddyn.compiler import entry
+        from .shared import double
+        __compilation_unit__ = ""
+
+        @entry("third")
+        def apply(x: float) -> float:
+            return double(x) + 5.0
+    """,
 }
 
 
 def test_entries_of_a_package_with_a_title_are_one_unit(tmp_path, monkeypatch):
-    """It is complete although one of its modules is imported; entries of equal names are distinguished."""
+    """It is complete although one of its modules is imported; entries of equal names are distinguished.
+
+    A module that sets ``__compilation_unit__`` to "" is not part of it.
+    """
     folder = tmp_path / "rules_package"
     folder.mkdir()
     for name, text in PACKAGE_MODULES.items():
@@ -341,6 +353,9 @@ def test_entries_of_a_package_with_a_title_are_one_unit(tmp_path, monkeypatch):
     assert sys.modules["rules_package.second"].apply(4.0) == 11.0
     assert unit.title == "rules" and [each.title for each in unit.entries] == ["first", "second"]
     assert [f.source.__name__ for f in unit.functions()].count("double") == 1
+    third = importlib.import_module("rules_package.third")
+    separate = CompilationUnit.of_module("rules_package.third")
+    assert third.apply(4.0) == 13.0 and separate.title == "third" and len(separate.entries) == 1
     (folder / "second.py").write_text((folder / "second.py").read_text().replace("3.0", "4.0"))
     key = unit.source_key("x86-64")
     for function in (fingerprint, object_cache._content, object_cache._digest):

@@ -5,7 +5,7 @@ function with ``@entry`` is called from Python as machine code, and its `Entry.p
 entries of one module, and all functions that they call, form one compilation unit: one object file, which is compiled
 once and cached (`object_cache`), or shipped prebuilt with the package.  A package whose ``__init__`` sets
 ``__compilation_unit__``, a title, is one unit with the entries of all its modules, so that functions which several of
-them call are compiled once.
+them call are compiled once; a module in it that sets ``__compilation_unit__ = ""`` remains a unit of its own.
 """
 
 from __future__ import annotations
@@ -60,11 +60,18 @@ PREBUILT_FOLDER = PACKAGE / "_objects"
 CACHE_KIND = "unit"
 #: Decorator of a function that Python calls as machine code, at the beginning of a line.
 ENTRY_DECORATOR = re.compile(r"^@entry\(", re.MULTILINE)
+#: Assignment in a module that is a unit of its own, although its package is one.
+SEPARATE_UNIT = re.compile(r'^__compilation_unit__ = ""', re.MULTILINE)
 
 
 def defines_entries(file: Path) -> bool:
     """Returns whether a Python file defines entries."""
     return ENTRY_DECORATOR.search(file.read_text(encoding="utf-8")) is not None
+
+
+def _is_separate(file: Path) -> bool:
+    """Returns whether a Python file is a unit of its own, although its package may be one."""
+    return SEPARATE_UNIT.search(file.read_text(encoding="utf-8")) is not None
 
 
 def compiled(*, inline: bool | None = None) -> Callable[[F], F]:
@@ -209,7 +216,8 @@ class CompilationUnit:
     def of_module(cls, module: str) -> CompilationUnit:
         """Returns the unit of a module, given by its ``__name__``."""
         package = sys.modules.get(module.rpartition(".")[0])
-        title = getattr(package, "__compilation_unit__", "")
+        is_separate = getattr(sys.modules.get(module), "__compilation_unit__", None) == ""
+        title = "" if is_separate else getattr(package, "__compilation_unit__", "")
         name = package.__name__ if package is not None and title else module
         return cls.registry.setdefault(name, cls(name, title))
 
@@ -227,7 +235,7 @@ class CompilationUnit:
         if not self._title:
             return (Path(inspect.getfile(self.entries[0].python)),)
         folder = Path(str(sys.modules[self.module].__file__)).parent
-        return tuple(sorted(file for file in folder.glob("*.py") if defines_entries(file)))
+        return tuple(sorted(file for file in folder.glob("*.py") if defines_entries(file) and not _is_separate(file)))
 
     # -- machine code ------------------------------------------------------------------------------------------
     def link_entry(self, which: Entry) -> Callable[..., Any]:

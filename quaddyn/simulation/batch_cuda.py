@@ -17,7 +17,7 @@ from ..robot.arguments import Numbers, check_integer
 from ..strict_attributes import StrictAttributes
 from .batch import STATUS_NAMES, SimulationBatch
 from .contact_data import StepModel
-from .integrator import step_lane
+from .lane_steps import step_lane
 from .lane_worker import SteppedPlant
 from .lanes import INITIAL_CONTACTS, LaneLayout
 from .plant_data import PlantData, with_shared_memory

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..dynamics.kinematic_tree import PointForces
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from . import integrator
+from . import lane_steps
 from .actuators import Actuators, Drives
 from .contact_data import SphereContacts, StepDynamics, StepModel
 from .lanes import (
@@ -114,7 +114,7 @@ class LaneWorker:
         return LaneBlock(states, LaneParameters._make(np.repeat(array, m, axis=0) for array in self._nominal))
 
     def run(self, block: LaneBlock, commands: LaneCommands, states: NDArray[np.float64]) -> None:
-        """Takes all commanded steps of the lanes; see `integrator.run_lanes`.
+        """Takes all commanded steps of the lanes; see `lane_steps.run_lanes`.
 
         Raises:
             ArgumentError: a lane has more than `MAX_CONTACTS` contacts at once.
@@ -125,7 +125,7 @@ class LaneWorker:
             while True:
                 plant = simulation._plant_data()._replace(motors=self._motors, pushes=simulation._no_pushes)
                 lanes = LaneData(block.states, block.parameters, self._layout, commands, self._cursor)
-                result = integrator.run_lanes(plant, lanes, states, resume)
+                result = lane_steps.run_lanes(plant, lanes, states, resume)
                 if result != StepResult.NEEDS_LANE_CAPACITY:
                     return int(result)
                 block.states = with_contact_capacity(block.states, 2 * self._cursor.required_contacts)

@@ -3,7 +3,7 @@
 A *lane* is one of n plants that differ in their state and in a few parameters.  A lane stores only what later steps
 depend on: configuration, velocities, motors, and the contacts of the last step, as many as there were.  The terms,
 factors and contact problem of a step lie in the memory of a plant, one for each thread, which steps one lane after the
-other (`integrator.run_lanes`).
+other (`lane_steps.run_lanes`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class LaneLayout(NamedTuple):
 
 
 class LaneCursor(Record):
-    """Progress of `integrator.run_lanes`, so that it can be continued after help."""
+    """Progress of `lane_steps.run_lanes`, so that it can be continued after help."""
 
     lane: int  # lane that is being stepped
     is_loaded: bool  # whether its state is in the memory of the plant
@@ -154,7 +154,7 @@ def make_lane_parameters(m: int, model: StepModel, friction: float) -> LaneParam
 
 
 def make_lane_layout(robot: Robot, terrain: Terrain, groups: NDArray[np.int64], max_torque: Vector) -> LaneLayout:
-    """Returns the indices that `integrator.run_lanes` needs, for spheres in these `groups`."""
+    """Returns the indices that `lane_steps.run_lanes` needs, for spheres in these `groups`."""
     joints = JointPositions.actuated(robot)
     unspecified: dict[str, list[int]] = {"plane": [], "box": [], "field": []}
     counts = dict.fromkeys(unspecified, 0)

@@ -1,6 +1,5 @@
 """Whole-body control: tasks and constraints in strict priority become joint torques, with a certificate."""
 
-#: Single controllers and batches of controllers are one unit, so that the functions of a tick are compiled once.
 __compilation_unit__ = "whole-body control"
 
 from ..deprecation import renamed_names

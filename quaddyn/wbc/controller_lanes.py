@@ -37,6 +37,9 @@ from .embedded import (
 from .row_writing import get_item
 from .tick_data import FormulationMemory, TickOutcome, read_certificate
 
+#: Single controllers do not need these entries.
+__compilation_unit__ = ""
+
 #: Result of `set_lane_references` if all references are valid.
 NO_LANE = -1
 
@@ -260,7 +263,7 @@ def compute_lane(
     lanes.outcome[i] = outcome
 
 
-@entry("whole-body control", release=True)
+@entry("batches of whole-body controllers", release=True)
 def compute_lanes(
     e: EmbeddedController,
     lanes: ControllerLanes,
@@ -287,7 +290,7 @@ def compute_lanes(
         compute_lane(i, e, lanes, friction, q, v, requested, kernel)
 
 
-@entry("whole-body control", release=True)
+@entry("batches of whole-body controllers", release=True)
 def reset_lanes(e: EmbeddedController, lanes: ControllerLanes, friction: LaneFriction, mask: ByteVector) -> None:
     """Clears contacts, references and the last results of lanes, as `embedded.reset`.
 
@@ -306,7 +309,7 @@ def reset_lanes(e: EmbeddedController, lanes: ControllerLanes, friction: LaneFri
             lanes.outcome[i] = TickOutcome.SOLVED
 
 
-@entry("whole-body control", release=True)
+@entry("batches of whole-body controllers", release=True)
 def set_lane_references(
     e: EmbeddedController, lanes: ControllerLanes, task: int, references: ReferenceRows, mask: ByteVector, store: bool
 ) -> int:
