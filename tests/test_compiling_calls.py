@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.compiler import IntVector, Vector, entry, interpret
+from quaddyn.compiler import IntVector, Vector, entry, interpret, python_calls
 from quaddyn.compiler import compilation_units as units_module
 from quaddyn.compiler.compilation_units import CompilationUnit
 
@@ -139,3 +141,11 @@ def test_bound_records_stay_alive_and_cannot_be_resized() -> None:
 def test_bound_scalars_of_records_keep_their_bits(way: str) -> None:
     call = scaled.bind(Factors(-0.5, -(2**40), True, Numbers(-1, np.array([2.0]), np.array([0]))))
     assert call(np.array([3.0]), 4) == 3.0 * -0.5 - 2.0**40 + 1.0 - 1.0 + 2.0 + 4.0
+
+
+def test_method_definitions_outlive_their_cache():
+    """Builtin functions that are collected at the end of the process still read them."""
+    method = weakref.ref(python_calls._method("a function", 0, 0, "of this test"))
+    python_calls._method.cache_clear()
+    gc.collect()
+    assert method() is not None and method().name == b"a function"

@@ -327,8 +327,14 @@ class _MethodDef(ctypes.Structure):
 
 @cache
 def _method(name: str, address: int, flags: int, doc: str) -> _MethodDef:
-    """Returns the method definition of builtin functions with the same code; cached, since it must outlive them."""
-    return _MethodDef(name.encode(), address, flags, doc.encode())
+    """Returns the method definition of builtin functions with the same code.
+
+    It is never freed: builtin functions refer to its memory until the end of the process, when modules and this cache
+    have been cleared already, and the garbage collector still reads its flags.
+    """
+    method = _MethodDef(name.encode(), address, flags, doc.encode())
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
+    return method
 
 
 def builtin(name: str, address: int, holder: Any, flags: int, doc: str) -> Callable[..., Any]:
