@@ -29,7 +29,7 @@ class Expression:
 
     def operands_in_order(self) -> Iterator[Expression]:
         """Yields the direct operands in Python's order of evaluation."""
-        for name in _operand_names(type(self)):
+        for name in _operand_names(type(self)):  # type: ignore[arg-type]  # a class is hashable
             value = getattr(self, name)
             if isinstance(value, Expression):
                 yield value
