@@ -70,6 +70,8 @@ def test_unknown_tags_and_default_namespaces_are_passed_over_but_not_misspelled_
     assert "<webots>" in note.reason and "<made_up_by_a_tool>" in note.reason
     with pytest.raises(qd.ModelError, match=r"unknown element <joit> in <robot>"):
         qd.load(file.replace("made_up_by_a_tool", "joit"), strict=True)
+    with pytest.raises(qd.ModelError, match=r"has no mass; .*<inertal> in <link> is ignored: is it misspelled\?"):
+        qd.load(file.replace("inertial>", "inertal>"))
 
 
 def test_link_with_mass_above_a_floating_joint_raises_a_warning() -> None:

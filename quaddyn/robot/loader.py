@@ -16,6 +16,7 @@ from ..errors import ArgumentError, ModelError
 from ..urdf.meshes import MeshFinder
 from ..urdf.reader import parse
 from ..urdf.tree import Array, Limits, Where, frozen
+from ..urdf.values import SPELLING_ADVICE
 from . import validation
 from .algorithms import algorithms
 from .arguments import check_sequence
@@ -168,9 +169,14 @@ def load(
         bodies, repaired = validation.repair_inertia(bodies)
         findings += repaired
     in_loops = joints_in_loops(tree, ties)
-    validation.validate_inertias(
-        bodies, free=root != "fixed", allow_massless=allow_massless or document.converted, in_loops=in_loops
-    )
+    try:
+        validation.validate_inertias(
+            bodies, free=root != "fixed", allow_massless=allow_massless or document.converted, in_loops=in_loops
+        )
+    except ModelError as error:  # the element that is missed may be misspelled
+        if (misspelled := next((f for f in tree.findings if f.advice == SPELLING_ADVICE), None)) is None:
+            raise
+        raise ModelError(f"{error}; {misspelled.where}: {misspelled.reason}: {SPELLING_ADVICE}") from None
     # A body of a loop that has no mass leaves the open tree singular: only the closed robot can be validated.
     bare = any(b.joint is not None and b.joint.name in in_loops and not b.inertial.mass > 0.0 for b in bodies)
     findings += validation.find_implausible_limits(bodies)

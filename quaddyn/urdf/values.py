@@ -73,6 +73,8 @@ _SPACE = re.compile(r"[ \t\r\n]+")
 ROUNDING_TOLERANCE = 1e-12
 #: The same of a moment of inertia, as a fraction of the mass [m^2].
 ROUNDING_PER_MASS = 1e-15
+#: Advice of findings about names that may be misspelled.
+SPELLING_ADVICE = "is it misspelled?"
 #: Minimum similarity (difflib) of an unknown name and a known one of which it may be a misspelling.
 MIN_SIMILARITY = 0.7
 #: Foreign elements and attributes that one note lists.
@@ -312,4 +314,4 @@ class ElementReader:
 def _spelling_advice(name: str, known: Iterable[str]) -> str:
     """Returns the advice for an unknown name that is similar to a known one; "" for others."""
     lower = {each.lower() for each in known}
-    return "is it misspelled?" if difflib.get_close_matches(name.lower(), lower, n=1, cutoff=MIN_SIMILARITY) else ""
+    return SPELLING_ADVICE if difflib.get_close_matches(name.lower(), lower, n=1, cutoff=MIN_SIMILARITY) else ""
