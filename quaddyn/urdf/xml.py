@@ -23,8 +23,12 @@ MAX_TEXT = 64  # characters of an element's text that are kept: a number
 #: Start of the namespace names of prefixes that the document does not declare.
 UNDECLARED = "undeclared:"
 MAX_MESSAGE_LENGTH = 400  # largest number of characters of a file that a message repeats
-#: Elements whose names are optional and need not be unique, so that they do not identify a part of the robot.
-LABELLED_ELEMENTS = frozenset({"visual", "collision", "material"})
+#: Elements whose names are optional and need not be unique, or have no meaning, so that they do not identify a part of
+#: the robot.
+LABELLED_ELEMENTS = frozenset(
+    "visual collision material inertial origin geometry mass inertia box cylinder sphere capsule mesh axis limit "
+    "dynamics mimic parent child color".split()
+)
 
 
 def shorten(text: str, max_length: int = MAX_MESSAGE_LENGTH) -> str:
