@@ -308,3 +308,17 @@ def test_foothold_costs_are_named_and_read_only() -> None:
     assert tuple(foothold.selected.costs) == COST_TERMS and foothold.cost_terms.shape[1] == len(COST_TERMS)
     with pytest.raises(ValueError, match="read-only"):
         foothold.costs[0] = 0.0
+
+
+def test_margin_of_a_stance_on_a_slope_is_the_smaller_one_of_its_ends() -> None:
+    robot = qd.load("go2")
+    p = Morphology.from_robot(robot)
+    margins, rng = LegMargins(robot, p, measure_leg_lengths(robot)), np.random.default_rng(0)
+    for i in range(4):
+        slope, points = 0.3 * rng.normal(size=2), np.array([[*rng.normal(p.nominal_stance[i], 0.1), 0.0]])
+        stance = StanceInterval((0.0, 0.0, p.height), (0.5, -0.2), 0.6, slope, 1.1)
+        begin, normal = stance._replace(duration=0.0), np.array([0.0, 0.0, 1.0])
+        ends = [margins.compute(i, points, normal, each, None)[:, 0] for each in (begin, begin.shift(stance.travel))]
+        np.testing.assert_allclose(
+            margins.compute(i, points, normal, stance, None)[:, 0], np.minimum(*ends), atol=1e-12
+        )
