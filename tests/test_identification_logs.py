@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
-from quaddyn.identification import Samples, load_samples, samples_from_columns
+from quaddyn.identification import Samples, base_parameters, identify, load_samples, samples_from_columns
 from quaddyn.identification.log_samples import recorded_root
 from quaddyn.runtime import MotorCommand, Recording, load_recording
 from quaddyn.simulation import Log, Measurement
@@ -657,3 +657,32 @@ def test_torques_of_mcap_files_are_those_of_the_log(encoding: Any, log: Log, hel
     recording = load_recording(record(log, tmp_path / "run.qdlog"))
     columns = read_columns(recording.to_mcap(tmp_path / "run.mcap", encoding=encoding))
     assert "torque FL_hip_joint" in columns and "tau FL_hip_joint" not in columns
+
+
+def _noisy_columns(robot: qd.Robot, seed: int, time_scale: float = 1.0) -> dict[str, np.ndarray]:
+    """Returns a log of 10 s of a sum of sines with viscous friction of 2 N m s/rad and noise of 0.1 N m."""
+    dynamics, t = qd.Dynamics(robot), np.arange(0.0, 10.0, 0.004)
+    w, rng = 2.0 * np.pi / 10.0 * np.arange(1, 8), np.random.default_rng(5)
+    size, phase = rng.uniform(0.1, 0.5, (6, 1, 7)) / w, w * t[:, None] + rng.uniform(0.0, 6.3, (6, 1, 7))
+    q, v, a = (
+        np.ascontiguousarray(x.sum(axis=2).T)
+        for x in (size * np.sin(phase), size * w * np.cos(phase), -size * w**2 * np.sin(phase))
+    )
+    tau = np.array([dynamics.rnea(*state) for state in zip(q, v, a, strict=True)]) + 2.0 * v
+    tau += 0.1 * np.random.default_rng(seed).standard_normal(tau.shape)
+    columns = {"time [s]": time_scale * t}
+    for i, joint in enumerate(robot.actuated):
+        columns |= {f"position {joint}": q[:, i], f"velocity {joint}": v[:, i], f"torque {joint}": tau[:, i]}
+    return columns
+
+
+@pytest.mark.parametrize("cutoff", [None, 10.0, np.inf])
+def test_standard_deviations_account_for_the_low_pass(cutoff: float | None) -> None:
+    robot = qd.load("ur5")
+    base = base_parameters(robot)
+    parameters = np.where([name.startswith("fv ") for name in base.names], 2.0, qd.Dynamics(robot).parameters())
+    logs = [samples_from_columns(robot, _noisy_columns(robot, seed), cutoff=cutoff) for seed in range(3)]
+    for method in ("weighted", "consistent"):
+        fits = [identify(base, samples, method=method) for samples in logs]
+        z = [(found.beta - base.project(parameters)) / found.deviation for found in fits]
+        assert 0.7 < np.sqrt(np.mean(np.square(z))) < 1.4, method

@@ -209,6 +209,7 @@ class Accumulator:
         robot: the robot.
         base: its base parameters.
         samples: number of samples added.
+        effective_samples: number of independent samples with as much noise, see `Samples.noise_bandwidth`.
     """
 
     def __init__(
@@ -223,7 +224,7 @@ class Accumulator:
         self.base = base if isinstance(base, BaseParameters) else base_parameters(base)
         self.robot = robot = self.base.robot
         self._regressor, self._measured = self.base.regressor(), MeasuredForces(robot)
-        self.samples = 0
+        self.samples, self.effective_samples = 0, 0.0
         self._speed_counts = np.zeros((robot.nv, N_SPEED_BINS))
         for name, value in (("force_noise", force_noise), ("root_noise", root_noise)):
             if value is not None and torque_noise is None:
@@ -291,8 +292,9 @@ class Accumulator:
             counts += np.bincount(column, minlength=N_SPEED_BINS)
         for j, row in enumerate(self.rows):
             row.add_samples(H[:, j, row.columns], y[:, j])
+        self.samples += len(samples)
+        self.effective_samples += len(samples) * samples.noise_bandwidth
         if not self.force_noise:
-            self.samples += len(samples)
             return
         assert self.noise is not None
         offsets = np.broadcast_to(self._offset_columns, (len(samples), *self._offset_columns.shape))
@@ -305,7 +307,6 @@ class Accumulator:
         else:
             white = together / self.noise[:, None]
         self.whitened.add_rows(white.reshape(-1, together.shape[2]))
-        self.samples += len(samples)
 
     def merge(self, other: Accumulator) -> None:
         """Adds the samples of another accumulator of the same robot and noise, as those that follow in time.
@@ -324,13 +325,17 @@ class Accumulator:
         self.whitened.add_rows(other.whitened.triangle, other.whitened.rows)
         self._speed_counts += other._speed_counts
         self.samples += other.samples
+        self.effective_samples += other.effective_samples
 
     def dump(self) -> bytes:
         """Returns the accumulated data as bytes, for `merge_dump` in another process."""
         arrays = {f"R {i}": triangle for i, triangle in enumerate(self._triangles())}
         counts = np.array([self.samples, *(x.rows for x in self.rows), self.whitened.rows])
         file = io.BytesIO()
-        np.savez(file, allow_pickle=False, counts=counts, speeds=self._speed_counts, **arrays)
+        effective = np.array(self.effective_samples)
+        np.savez(
+            file, allow_pickle=False, counts=counts, speeds=self._speed_counts, effective_samples=effective, **arrays
+        )
         return file.getvalue()
 
     def _triangles(self) -> list[Array]:
@@ -348,8 +353,10 @@ class Accumulator:
             samples, *counts = (int(n) for n in arrays["counts"])
             found = [np.asarray(arrays[f"R {i}"], dtype=np.float64) for i in range(len(counts))]
             speeds = np.asarray(arrays["speeds"], dtype=np.float64)
+            effective = float(arrays["effective_samples"])
             sound = (
                 np.isfinite(speeds).all()
+                and 0.0 <= effective <= samples
                 and min(samples, *counts) >= 0
                 and all(R.ndim == 2 and np.isfinite(R).all() for R in found)
             )
@@ -367,6 +374,7 @@ class Accumulator:
         self.whitened.add_rows(found[-1], counts[-1])
         self._speed_counts += speeds
         self.samples += samples
+        self.effective_samples += effective
 
     def weighted_factor(self, noise: Array) -> Array:
         """Returns the triangular factor of all rows, each divided by the noise (nv,) of its generalized force."""
@@ -411,6 +419,21 @@ class Accumulator:
     def drifts(self, beta: Array) -> Array:
         """Returns change and deviation (nv, 2) of each residual in the course of the data, see `ForceFactor.drift`."""
         return np.array([row.drift(beta) for row in self.rows])
+
+    def correlations(self) -> Array:
+        """Returns how many correlated residuals count as one (nv,), for each generalized force.
+
+        That is the variance of the mean of many residuals, relative to that of as many independent ones; 1 for white
+        noise. Parameters of motion that is slow compared with the noise have a variance larger by this factor.
+        """
+        return np.full(self.robot.nv, self.samples / max(self.effective_samples, 1e-300))
+
+    def noise_levels(self, beta: Array) -> Array:
+        """Returns the standard deviation (nv,) of the independent errors that affect the parameters like the residuals.
+
+        For residuals that a low-pass has left that is the noise before the low-pass [N m, N].
+        """
+        return np.asarray(self.residuals(beta) * np.sqrt(self.correlations()))
 
     def residuals(self, beta: Array) -> Array:
         """Returns the root mean square (nv,) of ``Hb beta + offset - y`` in each generalized force [N m, N]."""

@@ -93,7 +93,8 @@ def fit_accumulated(
     """Fits the parameters to accumulated samples.
 
     - "least_squares": every row counts the same, in its own unit.
-    - "weighted": rows are divided by their noise; where it was not given, by the residuals of the last round.
+    - "weighted": rows are divided by their noise; where it was not given, by the residuals of the last round, increased
+      where these are correlated, such as by the low-pass of a log (`Accumulator.noise_levels`).
     - "consistent": as weighted, among physically consistent parameters, see `quaddyn.identification.consistent_fit`.
 
     Args:
@@ -125,8 +126,9 @@ def fit_accumulated(
     )
     start = base.project(before)
     iterations, converged = 0, True
-    R = accumulator.weighted_factor(np.ones(accumulator.robot.nv))
-    known = accumulator.noise is not None
+    weighting = np.ones(accumulator.robot.nv)
+    R = accumulator.weighted_factor(weighting)
+    known, correlations = accumulator.noise is not None, accumulator.correlations()
     if method != "least_squares":
         if accumulator.force_noise:
             R = accumulator.whitened_factor()
@@ -135,8 +137,9 @@ def fit_accumulated(
         else:
             least = max(MIN_NOISE_FRACTION * accumulator.force_scale(start), 1.0 / MAX_MAGNITUDE)
             for _ in range(N_REWEIGHTINGS):
-                noise = accumulator.residuals(_solve_least_squares(R, start, tolerance)[0])
-                R = accumulator.weighted_factor(np.maximum(noise, least))
+                noise = accumulator.noise_levels(_solve_least_squares(R, start, tolerance)[0])
+                weighting = np.maximum(noise, least)
+                R = accumulator.weighted_factor(weighting)
                 iterations += 1
     beta, covariance, n_identifiable, condition = _solve_least_squares(R, start, tolerance)
     hidden = [name for name, x in zip(base.groups(), covariance.diagonal(), strict=True) if not np.isfinite(x)]
@@ -173,8 +176,9 @@ def fit_accumulated(
         shift[[name in unknown for name in groups]] = 0.0
     if method == "least_squares" or not known:
         n_offsets = accumulator.robot.nu if accumulator.offsets else 0
-        freedom = max(accumulator.samples * accumulator.robot.nv - n_identifiable - n_offsets, 1)
-        covariance = covariance * float(np.sum((R[:, :-1] @ beta - R[:, -1]) ** 2)) / freedom
+        count = float(np.sum(accumulator.samples / correlations))  # of independent residuals
+        freedom = max(count - n_identifiable - n_offsets, 1.0)
+        covariance = covariance * float(np.mean((accumulator.noise_levels(beta) / weighting) ** 2)) * count / freedom
     return Identification(
         base,
         method,
@@ -190,11 +194,12 @@ def fit_accumulated(
         tuple(hidden),
         accumulator.torque_offsets(beta),
         accumulator.mean_residuals(beta),
-        accumulator.drifts(beta),
+        accumulator.drifts(beta) * np.column_stack([np.ones_like(correlations), np.sqrt(correlations)]),
         shift,
         weight,
         _shift_residuals(accumulator, beta, beta - shift),
         accumulator.sticking_fractions(),
+        correlations,
     )
 
 

@@ -101,6 +101,8 @@ class Identification(FrozenArrays):
         shift_residual: (nv,) root mean square of the part of `noise` that is due to `shift` [N m, N].
         sticking: by actuated joint the fraction of samples in which it hardly moves, see
             `Accumulator.sticking_fractions`.
+        correlation: (nv,) how many correlated residuals of each generalized force count as one, see
+            `Accumulator.correlations`; `covariance` accounts for it where the noise is estimated.
     """
 
     base: BaseParameters
@@ -122,6 +124,7 @@ class Identification(FrozenArrays):
     prior_weight: float
     shift_residual: Array
     sticking: Mapping[str, float]
+    correlation: Array
 
     @property
     def torque_offsets(self) -> dict[str, float]:
@@ -138,7 +141,7 @@ class Identification(FrozenArrays):
         """
         robot = self.base.robot
         names = {robot.velocity_index(joint): joint for joint in robot.actuated}
-        error = SIGNIFICANT_DEVIATIONS * self.noise / np.sqrt(max(self.samples, 1))
+        error = SIGNIFICANT_DEVIATIONS * self.noise * np.sqrt(self.correlation / max(self.samples, 1))
         drift, drift_error = self.drift[:, 0], SIGNIFICANT_DEVIATIONS * self.drift[:, 1]
         out = []
         for text, values, limit in (
@@ -513,6 +516,7 @@ class Identification(FrozenArrays):
             "condition": self.condition if np.isfinite(self.condition) else None,
             "converged": self.converged,
             "noise": self.noise.tolist(),
+            "correlation": self.correlation.tolist(),
             "base_parameters": [
                 {"group": g, "value": b, "deviation": d, "shift": s}
                 for g, b, d, s in zip(groups, self.beta.tolist(), deviation, self.shift.tolist(), strict=True)

@@ -53,10 +53,29 @@ def low_pass(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
     mirrored = np.concatenate([2.0 * x[0] - x[:0:-1], x, 2.0 * x[-1] - x[-2::-1]])
     spectrum = np.fft.rfft(mirrored, axis=0)
     f = np.fft.rfftfreq(len(mirrored), dt)
-    with np.errstate(over="ignore"):  # frequencies far above the cutoff are divided by infinity
-        gain = 1.0 / (1.0 + (f / cutoff) ** (2 * order))
+    gain = _low_pass_gain(f, cutoff, order)
     passed = np.fft.irfft(spectrum * gain[:, None], len(mirrored), axis=0)
     return np.ascontiguousarray(passed[n - 1 : 2 * n - 1])
+
+
+def _low_pass_gain(f: Array, cutoff: float, order: float = 4) -> Array:
+    """Returns the gain of `low_pass` at frequencies f [Hz]."""
+    with np.errstate(over="ignore"):  # frequencies far above the cutoff are divided by infinity
+        return np.asarray(1.0 / (1.0 + (f / cutoff) ** (2 * order)))
+
+
+def _noise_bandwidth(cutoff: float, step: float) -> float:
+    """Returns the fraction of the power of white noise that `low_pass` leaves, see `Samples.noise_bandwidth`.
+
+    Args:
+        cutoff: its frequency [Hz]; half of the sampling rate or more: no filter.
+        step: time between samples [s].
+    """
+    half_rate = 0.5 / step
+    if not cutoff < half_rate:
+        return 1.0
+    f = np.linspace(0.0, min(2.0 * cutoff, half_rate), 1001)  # the power beyond is below 0.01 %
+    return float(np.trapezoid(_low_pass_gain(f, cutoff) ** 2, f) / half_rate)
 
 
 def accelerations(v: Array, *, dt: float) -> Array:
@@ -302,7 +321,7 @@ def samples_from_columns(
         )
     q, v, a, tau = (np.concatenate([getattr(part, x) for part in parts]) for x in ("q", "v", "a", "tau"))
     contacts = {foot: np.concatenate([part.forces[foot] for part in parts]) for foot in feet}
-    return Samples(q, v, a, tau, contacts, "ground" if feet else "frame")
+    return Samples(q, v, a, tau, contacts, "ground" if feet else "frame", _noise_bandwidth(frequency, step))
 
 
 def _check_other_contacts(log: _LogColumns, feet: list[str], rows: NDArray[np.intp]) -> None:

@@ -109,6 +109,7 @@ def load_samples(
         tau,
         {name: np.concatenate([part.forces[name] for part in parts]) for name in first.forces},
         first.force_application,
+        first.noise_bandwidth,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -36,6 +36,9 @@ class Samples(FrozenArrays):
         forces: frame name -> (N, 3) forces [N] or (N, 6) forces and torques [N, N m] on the robot, world axes.
         force_application: point at which the forces act: "frame", the origin of the frame, as in `Dynamics.rnea`;
             "ground", the lowest point of the foot's sphere, as in `Simulation`.
+        noise_bandwidth: noise bandwidth of the filter that the samples passed, divided by half of the sampling rate:
+            the fraction of white noise that is left, so that N samples count as this fraction of N independent ones; 1
+            for no filter.
 
     Attributes: as the arguments.
 
@@ -50,6 +53,7 @@ class Samples(FrozenArrays):
     tau: Array
     forces: Mapping[str, Array] = field(default_factory=dict)
     force_application: ForceApplication = "frame"
+    noise_bandwidth: float = 1.0
 
     def __post_init__(self) -> None:
         arrays = {"q": self.q, "v": self.v, "a": self.a, "tau": self.tau}
@@ -66,7 +70,7 @@ class Samples(FrozenArrays):
     def __getitem__(self, which: slice | NDArray[np.intp]) -> Samples:
         """Returns a selection of the samples."""
         forces = {name: f[which] for name, f in self.forces.items()}
-        return Samples(self.q[which], self.v[which], self.a[which], self.tau[which], forces, self.force_application)
+        return replace(self, q=self.q[which], v=self.v[which], a=self.a[which], tau=self.tau[which], forces=forces)
 
     def check(self, robot: Robot) -> None:
         """Raises unless these are valid samples of a robot.
@@ -84,6 +88,8 @@ class Samples(FrozenArrays):
             _check_size(name, x)
         if self.force_application not in ("frame", "ground"):
             raise ArgumentError(f'force_application: expected "frame" or "ground", got {self.force_application!r}')
+        if not 0.0 < check_number("noise_bandwidth", self.noise_bandwidth) <= 1.0:
+            raise ArgumentError(f"noise_bandwidth: expected a fraction in (0, 1], got {self.noise_bandwidth}")
         for name, f in self.forces.items():
             robot.frame_id(name)
             what = f"forces[{name!r}]"
