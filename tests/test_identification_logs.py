@@ -659,7 +659,7 @@ def test_torques_of_mcap_files_are_those_of_the_log(encoding: Any, log: Log, hel
     assert "torque FL_hip_joint" in columns and "tau FL_hip_joint" not in columns
 
 
-def _noisy_columns(robot: qd.Robot, seed: int, time_scale: float = 1.0) -> dict[str, np.ndarray]:
+def _noisy_columns(robot: qd.Robot, seed: int) -> dict[str, np.ndarray]:
     """Returns a log of 10 s of a sum of sines with viscous friction of 2 N m s/rad and noise of 0.1 N m."""
     dynamics, t = qd.Dynamics(robot), np.arange(0.0, 10.0, 0.004)
     w, rng = 2.0 * np.pi / 10.0 * np.arange(1, 8), np.random.default_rng(5)
@@ -670,7 +670,7 @@ def _noisy_columns(robot: qd.Robot, seed: int, time_scale: float = 1.0) -> dict[
     )
     tau = np.array([dynamics.rnea(*state) for state in zip(q, v, a, strict=True)]) + 2.0 * v
     tau += 0.1 * np.random.default_rng(seed).standard_normal(tau.shape)
-    columns = {"time [s]": time_scale * t}
+    columns = {"time [s]": t}
     for i, joint in enumerate(robot.actuated):
         columns |= {f"position {joint}": q[:, i], f"velocity {joint}": v[:, i], f"torque {joint}": tau[:, i]}
     return columns
@@ -686,3 +686,16 @@ def test_standard_deviations_account_for_the_low_pass(cutoff: float | None) -> N
         fits = [identify(base, samples, method=method) for samples in logs]
         z = [(found.beta - base.project(parameters)) / found.deviation for found in fits]
         assert 0.7 < np.sqrt(np.mean(np.square(z))) < 1.4, method
+
+
+@pytest.mark.parametrize("scale", [0.8, 1.2, 2.0])
+def test_wrong_time_scale_is_rejected_despite_noise_and_delay_of_the_velocities(scale: float) -> None:
+    robot = qd.load("ur5")
+    columns = _noisy_columns(robot, 0)
+    for joint in robot.actuated:
+        name, noise = f"velocity {joint}", np.random.default_rng(1).standard_normal(2500)
+        columns[name] = np.concatenate([np.zeros(10), columns[name][:-10]]) + 0.3 * noise
+    assert len(samples_from_columns(robot, columns))
+    columns["time [s]"] = scale * columns["time [s]"]
+    with pytest.raises(qd.ArgumentError, match=r"derivative of column 'position .*' is [0-9.]+ times column"):
+        samples_from_columns(robot, columns)

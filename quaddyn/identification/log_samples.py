@@ -135,8 +135,9 @@ MIN_STEP, MAX_STEP = 1e-5, 0.2
 MAX_GAP = 3.0
 #: Minimum number of samples of an interval without gaps.
 MIN_SAMPLES = 20
-#: Ratio of the derivative of the positions to the velocities beyond which, or below its inverse, units are wrong.
-MAX_VELOCITY_RATIO = 3.0
+#: Ratio of the derivative of the positions to the velocities beyond which, or below its inverse, units are wrong: where
+#: it is known by the correlation of both, and where it is not.
+MAX_VELOCITY_RATIO, MAX_UNCERTAIN_VELOCITY_RATIO = 1.1, 3.0
 #: Joints whose velocities and derivatives of positions are both slower than this are not compared [rad/s or m/s].
 MIN_SPEED = 0.05
 #: Largest range of a position [m] or an angle [rad] of the base of a fixed root: above the noise of motion capture.
@@ -432,6 +433,9 @@ def _make_samples(
         x = np.ascontiguousarray(x)
         return x if unbounded else low_pass(x, dt=step, cutoff=frequency)
 
+    # at the ends, differences are one-sided and the filter has no data beyond
+    edge = min(2 if unbounded else 2 + round(0.5 / (frequency * step)), (n - MIN_SAMPLES // 2) // 2)
+    inner = slice(edge, n - edge)
     encoders = JointPositions.actuated(robot)
     position = np.column_stack([column[f"position {joint}"] for joint in robot.actuated])
     position[:, encoders.turning] = np.unwrap(position[:, encoders.turning], axis=0)
@@ -440,7 +444,7 @@ def _make_samples(
     if any(key.startswith("velocity ") for key in keys):
         measured = np.column_stack([column[f"velocity {joint}"] for joint in robot.actuated])
         v[:, robot.actuated_index] = smooth(measured)
-        _check_velocities(robot, derivative, v[:, robot.actuated_index], log)
+        _check_velocities(robot, derivative[inner], v[inner, robot.actuated_index], log)
     else:
         v[:, robot.actuated_index] = derivative
     q = np.tile(robot.q_home, (n, 1))
@@ -456,20 +460,28 @@ def _make_samples(
     a = accelerations(v, dt=step)
     tau = smooth(np.column_stack([column[key] for key in keys if key.split(" ")[0] in ("torque", "tau")]))
     forces = {foot: smooth(np.column_stack([column[f"force {foot} {axis}"] for axis in "xyz"])) for foot in feet}
-    # at the ends, differences are one-sided and the filter has no data beyond
-    edge = min(2 if unbounded else 2 + round(0.5 / (frequency * step)), (n - MIN_SAMPLES // 2) // 2)
-    return Samples(q, v, a, tau, forces, "ground" if feet else "frame")[slice(edge, n - edge)]
+    return Samples(q, v, a, tau, forces, "ground" if feet else "frame")[inner]
 
 
 def _check_velocities(robot: Robot, derivative: Array, measured: Array, log: _LogColumns) -> None:
-    """Raises if velocities are not the derivatives of positions, because time or one of them has another unit."""
+    """Raises if velocities are not the derivatives of positions, because time or one of them has another unit.
+
+    Least squares of the derivative by the velocity, and the inverse of those of the velocity by the derivative, bound
+    the ratio of both without noise and delay from below and above, as these reduce the correlation only.
+    """
     size, derived = (np.sqrt(np.mean(x**2, axis=0)) for x in (measured, derivative))
     moving = np.flatnonzero(np.maximum(size, derived) >= MIN_SPEED)
-    ratios = derived[moving] / np.maximum(size[moving], 1e-3 * MIN_SPEED)
-    wrong = np.flatnonzero(~((1.0 / MAX_VELOCITY_RATIO < ratios) & (ratios < MAX_VELOCITY_RATIO)))
+    size, derived = np.maximum(size[moving], 1e-3 * MIN_SPEED), derived[moving]
+    ratios = derived / size
+    cosines = np.mean(measured * derivative, axis=0)[moving] / (size * np.maximum(derived, 1e-3 * MIN_SPEED))
+    excess = np.abs(np.log(np.maximum(ratios, 1e-9)))
+    known_excess = excess + np.log(np.maximum(cosines, 1e-9))  # of the bound closer to 1
+    wrong = np.flatnonzero(
+        (excess > np.log(MAX_UNCERTAIN_VELOCITY_RATIO)) | (known_excess > np.log(MAX_VELOCITY_RATIO))
+    )
     if not len(wrong):
         return
-    k = int(wrong[np.abs(np.log(np.maximum(ratios[wrong], 1e-9))).argmax()])
+    k = int(wrong[excess[wrong].argmax()])
     position, velocity = (log.given[f"{x} {robot.actuated[int(moving[k])]}"] for x in ("position", "velocity"))
     raise ArgumentError(
         f"{log.source}: the derivative of column {position!r} is {ratios[k]:.3g} times column {velocity!r}; the unit "
