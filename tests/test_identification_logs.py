@@ -699,3 +699,21 @@ def test_wrong_time_scale_is_rejected_despite_noise_and_delay_of_the_velocities(
     columns["time [s]"] = scale * columns["time [s]"]
     with pytest.raises(qd.ArgumentError, match=r"derivative of column 'position .*' is [0-9.]+ times column"):
         samples_from_columns(robot, columns)
+
+
+@pytest.mark.parametrize("cutoff", [None, np.inf])
+def test_correlated_residuals_increase_standard_deviations_and_are_reported(cutoff: float | None) -> None:
+    robot = qd.load("ur5")
+    base = base_parameters(robot)
+    parameters = np.where([name.startswith("fv ") for name in base.names], 2.0, qd.Dynamics(robot).parameters())
+    z = []
+    for seed in range(3):
+        columns = _noisy_columns(robot, seed)
+        assert not any("correlated" in x for x in identify(base, samples_from_columns(robot, columns)).remarks)
+        for i, joint in enumerate(robot.actuated):  # an error of the model that lasts 0.1 s
+            steps = np.random.default_rng([seed, i]).standard_normal(100)
+            columns[f"torque {joint}"] = columns[f"torque {joint}"] + 0.5 * np.repeat(steps, 25)
+        found = identify(base, samples_from_columns(robot, columns, cutoff=cutoff))
+        assert any("correlated" in x for x in found.remarks)
+        z.append((found.beta - base.project(parameters)) / found.deviation)
+    assert 0.7 < np.sqrt(np.mean(np.square(z))) < 1.4

@@ -11,6 +11,7 @@ and sequential QR and LU factorizations*, 2012.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,13 @@ MIN_OFFSET_DISTANCE = 0.02
 MIN_SPEED_EXPONENT, N_SPEED_BINS = -40, 64
 #: A joint sticks below this power of two of its largest speed in the data, or below this one of its velocity limit.
 STICKING_EXPONENT, STICKING_LIMIT_EXPONENT = -6, -10
+
+
+#: Lengths of the blocks of successive samples whose sums show the correlation of residuals, each divides the next.
+BLOCK_LENGTHS = (4, 16, 64, 256)
+#: Correlations are measured with at least this number of blocks beyond the number of parameters, where the squared sums
+#: exceed those of noise by this number of standard deviations, and residuals this fraction of the measured force.
+MIN_BLOCKS, SIGNIFICANT_CORRELATION, MIN_CORRELATED_FRACTION = 32, 4.0, 1e-6
 
 
 class TriangularFactor:
@@ -94,7 +102,8 @@ class TriangularFactor:
 class ForceFactor:
     """Triangular QR factor of all rows ``[1 t H y]`` of one generalized force, with the number t of the sample.
 
-    The columns 1 and t show whether the residual of a fit has a mean, and whether it changes in the course of the data.
+    The columns 1 and t show whether the residual of a fit has a mean, and whether it changes in the course of the data;
+    factors of the sums of rows over blocks of successive samples show how it is correlated.
 
     Args:
         columns: (c,) indices of the base parameters that occur in it.
@@ -108,6 +117,7 @@ class ForceFactor:
     def __init__(self, columns: NDArray[np.intp], *, may_have_offset: bool) -> None:
         self.columns, self.may_have_offset = columns, may_have_offset
         self._factor = TriangularFactor(columns, 2)
+        self._blocks = tuple(TriangularFactor(columns, 1) for _ in BLOCK_LENGTHS)
 
     @property
     def rows(self) -> int:
@@ -137,13 +147,47 @@ class ForceFactor:
             y: (m,) generalized force of each [N m or N].
         """
         t = self.rows + np.arange(len(y), dtype=np.float64)
-        self._factor.add_rows(np.column_stack([np.ones(len(y)), t, H, y]))
+        rows, length = np.column_stack([np.ones(len(y)), t, H, y]), 1
+        self._factor.add_rows(rows)
+        rows = np.delete(rows, 1, axis=1)
+        for block_length, factor in zip(BLOCK_LENGTHS, self._blocks, strict=True):
+            ratio, length = block_length // length, block_length
+            rows = rows[: len(rows) // ratio * ratio].reshape(-1, ratio, rows.shape[1]).sum(axis=1)
+            factor.add_rows(rows / np.sqrt(length))
 
-    def add_triangle(self, triangle: Array, count: int) -> None:
-        """Adds `count` samples, which follow those so far in time, by their `triangle`."""
-        later = triangle.copy()
+    @property
+    def factors(self) -> tuple[TriangularFactor, ...]:
+        """Factor of the rows, and those of the sums over blocks."""
+        return (self._factor, *self._blocks)
+
+    def add_triangles(self, triangles: Sequence[Array], counts: Sequence[int]) -> None:
+        """Adds samples, which follow those so far in time, by triangles and numbers of rows of their `factors`."""
+        later = triangles[0].copy()
         later[:, 1] += self.rows * later[:, 0]
-        self._factor.add_rows(later, count)
+        for factor, triangle, count in zip(self.factors, (later, *triangles[1:]), counts, strict=True):
+            factor.add_rows(triangle, count)
+
+    def correlation(self, beta: Array, of_noise: float, n_parameters: float) -> float:
+        """Returns how many correlated residuals count as one, see `Accumulator.correlations`.
+
+        It is estimated by the squared sums over blocks, where these clearly exceed those of the noise.
+
+        Args:
+            beta: (r,) base parameters.
+            of_noise: value for noise without errors of the model.
+            n_parameters: number of parameters that are fitted to this force.
+        """
+        error, scale = self.residual(beta), self.residual(0.0 * beta)
+        if not error > MIN_CORRELATED_FRACTION * scale:
+            return of_noise
+        offset = self.mean_residual(beta) if self.has_offset else 0.0
+        coefficients, out = np.concatenate([[-offset], -beta[self.columns], [1.0]]), of_noise
+        for factor in self._blocks:
+            if (count := factor.rows - n_parameters) >= MIN_BLOCKS:
+                found = float(np.sum((factor.triangle @ coefficients) ** 2)) / count / (error**2 / self.rows)
+                if found > of_noise * (1.0 + SIGNIFICANT_CORRELATION * np.sqrt(2.0 / count)):
+                    out = max(out, found)
+        return out
 
     @property
     def R(self) -> Array:
@@ -321,7 +365,7 @@ class Accumulator:
         if not same or not np.array_equal(noises[0], noises[1]):
             raise ArgumentError("other: expected an Accumulator of the same robot, base parameters and noise")
         for to, of in zip(self.rows, other.rows, strict=True):
-            to.add_triangle(of.triangle, of.rows)
+            to.add_triangles([x.triangle for x in of.factors], [x.rows for x in of.factors])
         self.whitened.add_rows(other.whitened.triangle, other.whitened.rows)
         self._speed_counts += other._speed_counts
         self.samples += other.samples
@@ -330,7 +374,7 @@ class Accumulator:
     def dump(self) -> bytes:
         """Returns the accumulated data as bytes, for `merge_dump` in another process."""
         arrays = {f"R {i}": triangle for i, triangle in enumerate(self._triangles())}
-        counts = np.array([self.samples, *(x.rows for x in self.rows), self.whitened.rows])
+        counts = np.array([self.samples, *(x.rows for row in self.rows for x in row.factors), self.whitened.rows])
         file = io.BytesIO()
         effective = np.array(self.effective_samples)
         np.savez(
@@ -340,7 +384,7 @@ class Accumulator:
 
     def _triangles(self) -> list[Array]:
         """Returns the triangles of all factors."""
-        return [*(row.triangle for row in self.rows), self.whitened.triangle]
+        return [*(x.triangle for row in self.rows for x in row.factors), self.whitened.triangle]
 
     def load(self, data: bytes) -> None:
         """Adds the samples of another accumulator of the same robot and noise, given by its `dump`.
@@ -369,8 +413,11 @@ class Accumulator:
         shapes = [triangle.shape[1:] for triangle in self._triangles()]
         if [R.shape[1:] for R in found] != shapes or speeds.shape != self._speed_counts.shape:
             raise ArgumentError("data: expected the dump of an Accumulator of the same robot and base parameters")
-        for to, R, count in zip(self.rows, found[:-1], counts[:-1], strict=True):
-            to.add_triangle(R, count)
+        first = 0
+        for to in self.rows:
+            last = first + len(to.factors)
+            to.add_triangles(found[first:last], counts[first:last])
+            first = last
         self.whitened.add_rows(found[-1], counts[-1])
         self._speed_counts += speeds
         self.samples += samples
@@ -420,20 +467,27 @@ class Accumulator:
         """Returns change and deviation (nv, 2) of each residual in the course of the data, see `ForceFactor.drift`."""
         return np.array([row.drift(beta) for row in self.rows])
 
-    def correlations(self) -> Array:
+    def filter_correlation(self) -> float:
+        """Returns how many samples count as one, because of the filter that they passed; 1 without one."""
+        return self.samples / self.effective_samples if self.samples else 1.0
+
+    def correlations(self, beta: Array) -> Array:
         """Returns how many correlated residuals count as one (nv,), for each generalized force.
 
-        That is the variance of the mean of many residuals, relative to that of as many independent ones; 1 for white
-        noise. Parameters of motion that is slow compared with the noise have a variance larger by this factor.
+        That is the variance of the mean of successive residuals, relative to that of as many independent ones; 1 for
+        white noise. Parameters of motion that is slow compared with the noise have a variance larger by this factor. It
+        is `filter_correlation`, or more where the residuals show it, such as those of friction or contacts that differ
+        from the model; among several lengths of the mean, the largest value counts.
         """
-        return np.full(self.robot.nv, self.samples / max(self.effective_samples, 1e-300))
+        of_noise, n_parameters = self.filter_correlation(), self.base.size / self.robot.nv
+        return np.array([row.correlation(beta, of_noise, n_parameters) for row in self.rows])
 
     def noise_levels(self, beta: Array) -> Array:
         """Returns the standard deviation (nv,) of the independent errors that affect the parameters like the residuals.
 
         For residuals that a low-pass has left that is the noise before the low-pass [N m, N].
         """
-        return np.asarray(self.residuals(beta) * np.sqrt(self.correlations()))
+        return np.asarray(self.residuals(beta) * np.sqrt(self.correlations(beta)))
 
     def residuals(self, beta: Array) -> Array:
         """Returns the root mean square (nv,) of ``Hb beta + offset - y`` in each generalized force [N m, N]."""

@@ -128,7 +128,7 @@ def fit_accumulated(
     iterations, converged = 0, True
     weighting = np.ones(accumulator.robot.nv)
     R = accumulator.weighted_factor(weighting)
-    known, correlations = accumulator.noise is not None, accumulator.correlations()
+    known = accumulator.noise is not None
     if method != "least_squares":
         if accumulator.force_noise:
             R = accumulator.whitened_factor()
@@ -174,6 +174,7 @@ def fit_accumulated(
         hidden = [name for name in groups if name in unknown or name in hidden]
         iterations, converged = found.iterations, found.converged
         shift[[name in unknown for name in groups]] = 0.0
+    correlations = accumulator.correlations(beta)
     if method == "least_squares" or not known:
         n_offsets = accumulator.robot.nu if accumulator.offsets else 0
         count = float(np.sum(accumulator.samples / correlations))  # of independent residuals
@@ -200,6 +201,7 @@ def fit_accumulated(
         _shift_residuals(accumulator, beta, beta - shift),
         accumulator.sticking_fractions(),
         correlations,
+        accumulator.filter_correlation(),
     )
 
 

@@ -37,6 +37,8 @@ SIGNIFICANT_DEVIATIONS, MIN_NOISE_RATIO = 6.0, 0.5
 SIGNIFICANT_SHIFT = 3.0
 #: Residuals that the prior causes are reported beyond this fraction of the residuals.
 MIN_SHIFT_NOISE_RATIO = 0.1
+#: Correlations of residuals are reported beyond this multiple of that of noise.
+MIN_CORRELATION_RATIO = 2.0
 #: Friction of a joint that hardly moves in more than this fraction of the samples is not identified: static friction
 #: has any value and sign.
 MAX_STICKING_FRACTION = 0.3
@@ -103,6 +105,7 @@ class Identification(FrozenArrays):
             `Accumulator.sticking_fractions`.
         correlation: (nv,) how many correlated residuals of each generalized force count as one, see
             `Accumulator.correlations`; `covariance` accounts for it where the noise is estimated.
+        filter_correlation: the same number for noise alone, which the filter of the samples correlates.
     """
 
     base: BaseParameters
@@ -125,6 +128,7 @@ class Identification(FrozenArrays):
     shift_residual: Array
     sticking: Mapping[str, float]
     correlation: Array
+    filter_correlation: float
 
     @property
     def torque_offsets(self) -> dict[str, float]:
@@ -136,8 +140,8 @@ class Identification(FrozenArrays):
     def remarks(self) -> tuple[str, ...]:
         """Sentences about what the data do not explain or determine.
 
-        These are torque offsets, mean residuals and drifts that are larger than the noise explains, joints that stick,
-        and base parameters that the prior shifts.
+        These are torque offsets, mean residuals and drifts that are larger than the noise explains, correlated
+        residuals, joints that stick, and base parameters that the prior shifts.
         """
         robot = self.base.robot
         names = {robot.velocity_index(joint): joint for joint in robot.actuated}
@@ -154,6 +158,19 @@ class Identification(FrozenArrays):
             if large:
                 words = (f"{names.get(i, f'root component {i}')} {values[i]:.3g}" for i in large)
                 out.append(f"{text} [N m, N]: {', '.join(words)}")
+        correlated = np.flatnonzero(self.correlation > MIN_CORRELATION_RATIO * self.filter_correlation).tolist()
+        if correlated:
+            correlated.sort(key=lambda i: -float(self.correlation[i]))
+            listed = ", ".join(
+                f"{names.get(i, f'root component {i}')} {self.correlation[i]:.0f}"
+                for i in correlated[:MAX_LISTED_SHIFTS]
+            )
+            out.append(
+                f"residuals of {len(correlated)} generalized forces are not noise but correlated (samples that "
+                f"count as one: {listed}; noise: {self.filter_correlation:.0f}); friction, contacts, transmissions "
+                "or times differ from the model; where the noise was estimated, standard deviations are increased "
+                "accordingly, but they do not contain errors of the model that the parameters compensate"
+            )
         if self.sticking_joints:
             words = (f"{joint} {self.sticking[joint]:.0%}" for joint in self.sticking_joints)
             out.append(
