@@ -717,3 +717,20 @@ def test_correlated_residuals_increase_standard_deviations_and_are_reported(cuto
         assert any("correlated" in x for x in found.remarks)
         z.append((found.beta - base.project(parameters)) / found.deviation)
     assert 0.7 < np.sqrt(np.mean(np.square(z))) < 1.4
+
+
+def test_torques_before_the_gear_are_reported() -> None:
+    robot = qd.load("ur5")
+    columns = _noisy_columns(robot, 0)
+    before_gear = {name: x / 50.0 if name.startswith("torque ") else x for name, x in columns.items()}
+    remarks = [identify(robot, samples_from_columns(robot, x)).remarks for x in (columns, before_gear)]
+    assert not any("gear ratio" in x for x in remarks[0])
+    assert any("gear ratio" in x and "lighter" in x for x in remarks[1])
+
+
+def test_smaller_prior_weight_is_advised_where_it_changes_parameters() -> None:
+    robot = qd.load("ur5")
+    samples = samples_from_columns(robot, _noisy_columns(robot, 0))
+    heavy, light = (identify(robot, samples, prior_weight=weight) for weight in (1e5, None))
+    assert heavy.prior_reducible and any("pass a smaller prior weight" in x for x in heavy.remarks)
+    assert not light.prior_reducible

@@ -125,7 +125,7 @@ def fit_accumulated(
         Dynamics(accumulator.robot).parameters(inertial=base.inertial) if prior is None else _check_prior(prior, base)
     )
     start = base.project(before)
-    iterations, converged = 0, True
+    iterations, converged, prior_reducible = 0, True, False
     weighting = np.ones(accumulator.robot.nv)
     R = accumulator.weighted_factor(weighting)
     known = accumulator.noise is not None
@@ -154,16 +154,16 @@ def fit_accumulated(
         weights = iter(PRIOR_WEIGHTS if prior_weight is None else (prior_weight,))
         fit = _fit_with_weight(A, z, before, base, scales, next(weights))
         # with increased noise, the ratio of prior and data does not depend on the weight
-        while (
-            fit.data_scale == 1.0
-            and (weight := next(weights, 0.0))
-            and np.abs(fit.shift / deviations).max(initial=0.0) > MAX_PRIOR_SHIFT
-        ):
-            lighter = _fit_with_weight(A, z, before, base, scales, weight, MIN_PRIOR_WEIGHTS[:1])
+        while fit.data_scale == 1.0 and np.abs(fit.shift / deviations).max(initial=0.0) > MAX_PRIOR_SHIFT:
+            weight = next(weights, 0.0)
+            lighter = _fit_with_weight(A, z, before, base, scales, weight or 0.1 * fit.weight, MIN_PRIOR_WEIGHTS[:1])
             if not lighter.solution.converged or (
                 np.abs((lighter.beta - fit.beta) / deviations).max() <= 0.5 * MAX_PRIOR_SHIFT
             ):
                 break  # the rest of the shift is due to the limits of physical bodies
+            if not weight:
+                prior_reducible = True
+                break
             fit = lighter
         found, delta, beta, shift, weight = fit.solution, fit.solution.phi, fit.beta, fit.shift, fit.weight
         covariance = fit.covariance
@@ -202,6 +202,7 @@ def fit_accumulated(
         accumulator.sticking_fractions(),
         correlations,
         accumulator.filter_correlation(),
+        prior_reducible,
     )
 
 

@@ -42,6 +42,8 @@ MIN_CORRELATION_RATIO = 2.0
 #: Friction of a joint that hardly moves in more than this fraction of the samples is not identified: static friction
 #: has any value and sign.
 MAX_STICKING_FRACTION = 0.3
+#: Factor of the masses of the file beyond which most bodies show that torques have another scale.
+MAX_MASS_RATIO = 8.0
 #: A combination of parameters is determined if base parameters yield its coefficients to this error.
 MAX_COMBINATION_ERROR = 1e-6
 #: How many bodies `print` lists.
@@ -105,6 +107,7 @@ class Identification(FrozenArrays):
             `Accumulator.sticking_fractions`.
         correlation: (nv,) how many correlated residuals of each generalized force count as one, see
             `Accumulator.correlations`; `covariance` accounts for it where the noise is estimated.
+        prior_reducible: whether a smaller weight of the prior would change the base parameters noticeably.
         filter_correlation: the same number for noise alone, which the filter of the samples correlates.
     """
 
@@ -129,6 +132,7 @@ class Identification(FrozenArrays):
     sticking: Mapping[str, float]
     correlation: Array
     filter_correlation: float
+    prior_reducible: bool
 
     @property
     def torque_offsets(self) -> dict[str, float]:
@@ -141,7 +145,7 @@ class Identification(FrozenArrays):
         """Sentences about what the data do not explain or determine.
 
         These are torque offsets, mean residuals and drifts that are larger than the noise explains, correlated
-        residuals, joints that stick, and base parameters that the prior shifts.
+        residuals, joints that stick, base parameters that the prior shifts, and masses that show another unit.
         """
         robot = self.base.robot
         names = {robot.velocity_index(joint): joint for joint in robot.actuated}
@@ -191,10 +195,35 @@ class Identification(FrozenArrays):
             out.append(
                 f"the robot's file (prior weight {self.prior_weight:g}) and the limits of physical bodies raise "
                 f"residuals [N m, N]: {forces}; they shift {len(shifted)} base parameters from the best fit, such as "
-                f"{listed}, which their standard deviations contain; pass a smaller prior weight, or, if that does not "
-                "reduce the shifts, look for friction, elasticity or kinematics that differ from the model"
+                f"{listed}, which their standard deviations contain; "
+                + (
+                    "pass a smaller prior weight, which changes them"
+                    if self.prior_reducible
+                    else "a smaller prior weight does not change them; look for friction, elasticity or kinematics "
+                    "that differ from the model"
+                )
             )
+        if text := self._describe_scale():
+            out.append(text)
         return tuple(out)
+
+    def _describe_scale(self) -> str:
+        """Returns a sentence about torques on another scale than those of the robot's file; "" if there is none."""
+        bodies, found = self.base.robot.bodies, self.inertials
+        moving = [body for body in bodies if body.joint is not None or self.base.robot.root != "fixed"]
+        ratios = np.array([found[x.name].mass / x.inertial.mass for x in moving if x.inertial.mass > 0.0])
+        lighter, heavier = ratios < 1.0 / MAX_MASS_RATIO, ratios > MAX_MASS_RATIO
+        for word, which, cause in (
+            ("lighter", lighter, "the torques are those of the motors before the gears (gear ratio)"),
+            ("heavier", heavier, "the torques are not in N m"),
+        ):
+            if 2 * int(which.sum()) > len(ratios):
+                return (
+                    f"{int(which.sum())} of {len(ratios)} bodies are {word} than in the robot's file (median ratio "
+                    f"{np.median(ratios):.2g}); likely {cause}, or torques, positions or masses of the file have other "
+                    "units or another order"
+                )
+        return ""
 
     @property
     def sticking_joints(self) -> tuple[str, ...]:
