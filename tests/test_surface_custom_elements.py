@@ -205,6 +205,25 @@ def test_jacobian_with_a_wrong_sign_or_frame_is_reported_once_when_the_robot_mov
         wbc.compute(dyn.update(q, v))
 
 
+def test_wrong_sign_is_reported_when_its_row_moves_although_other_coordinates_moved_before(robot: qd.Robot) -> None:
+    class WrongSign(MinComHeight):
+        def jacobian(self, s: qd.State) -> Array:
+            return -super().jacobian(s)
+
+    dyn, q, (still, turning, rising) = qd.Dynamics(robot), robot.q_home, np.zeros((3, robot.nv))
+    still[2], turning[5], turning[2], rising[2] = 1e-12, 0.5, 1e-6, 0.1
+    wbc = qd.WholeBodyController(robot)
+    wbc.add(MinComHeight(robot, "low", 1, stiffness=1.0), level=0)
+    wbc.compute(dyn.update(q, rising))
+    wbc.remove("low")  # an element of the same name that was compared says nothing about the next one
+    wbc.add(WrongSign(robot, "low", 1, stiffness=1.0), level=0)
+    for v in (still, turning):  # without motion of the row
+        wbc.compute(dyn.update(q, v))
+    with pytest.warns(RuntimeWarning, match="low.jacobian: does not match low.value"):
+        wbc.compute(dyn.update(q, rising))
+    wbc.compute(dyn.update(q, rising))
+
+
 def test_clipped_errors_and_errors_of_rotations_cause_no_warning(robot: qd.Robot) -> None:
     class Clipped(CustomComTask):
         def error(self, s: qd.State) -> Array:

@@ -16,10 +16,11 @@ to a running controller, and removed again::
     wbc.add(Together(robot, "together", rows=1, stiffness=100.0), level=1)
     wbc.remove("together")
 
-At the first tick in which the robot moves, a Jacobian that contradicts the differences of the value, for example by
-its sign, causes a `RuntimeWarning`.  If the drift is known in closed form, override `drift`, which saves two
-evaluations of the Jacobian.  For other elements, such as rows on forces and torques, derive from
-`quaddyn.wbc.Constraint` and define a method `rows`.  With a single row, scalars and a flat (nv,) Jacobian are accepted.
+A Jacobian that contradicts the differences of the value along the motion, for example by its sign, causes a
+`RuntimeWarning`.  Each row is compared once, at the first tick in which its value moves.  If the drift is known in
+closed form, override `drift`, which saves two evaluations of the Jacobian.  For other elements, such as rows on forces
+and torques, derive from `quaddyn.wbc.Constraint` and define a method `rows`.  With a single row, scalars and a flat
+(nv,) Jacobian are accepted.
 """
 
 from __future__ import annotations
@@ -46,6 +47,13 @@ DIFFERENCE_STEP = 1e-5
 #: Largest deviation of ``J v`` from the derivative of a value, as a fraction of the larger of both, and smallest
 #: derivative, relative to the largest entry of v [m], that is compared.
 MAX_JACOBIAN_DEVIATION, MIN_CHECKED_DERIVATIVE = 0.5, 1e-3
+
+#: Minimum largest entry of v [rad/s, m/s] at which a Jacobian is compared: at rest the direction of v is arbitrary.
+MIN_CHECKED_SPEED = 1e-4
+
+#: Number of ticks with motion in which every tick is compared, as long as a row has not moved enough; afterwards only
+#: every `CHECK_INTERVAL`-th tick is.
+MAX_CONSECUTIVE_CHECKS, CHECK_INTERVAL = 500, 32
 
 
 class CustomTask(Task):
@@ -216,7 +224,8 @@ class JacobianDifferencer:
     """Computer of derivatives along the motion by central differences, with separate dynamics buffers."""
 
     def __init__(self, robot: Robot) -> None:
-        self._robot, self._dynamics, self._is_checked = robot, Dynamics(robot, validate=False), False
+        self._robot, self._dynamics = robot, Dynamics(robot, validate=False)
+        self._is_checked, self._ticks = np.zeros(0, dtype=bool), 0
 
     def drift(self, element: CustomTask | CustomConstraint, s: State, rows: int) -> Array:
         """Returns ``dJ/dt v`` of an element, by the central difference of its Jacobian along v."""
@@ -225,27 +234,37 @@ class JacobianDifferencer:
         return self._differentiate(lambda moved: _evaluate_jacobian(element, moved, rows), s) @ s.v
 
     def check_jacobian(self, element: CustomTask | CustomConstraint, method: str, s: State, J: Array) -> None:
-        """Compares the derivative of an element's value along v with ``J v``, at the first state that moves.
+        """Compares the derivative of an element's value along v with ``J v``, each row once it moves.
 
-        A wrong sign or a wrong frame is reported.  Rows that change in the direction of ``J v``, but less, are
-        accepted, because errors may be clipped; and so are small rows, because errors of rotations couple rows.
+        A wrong sign or a wrong frame is reported, once.  Rows that change in the direction of ``J v``, but less, are
+        accepted, because errors may be clipped; and so are small rows, because errors of rotations couple rows.  Both
+        are compared again at later states.
 
         Warns:
             RuntimeWarning: a row deviates by more than `MAX_JACOBIAN_DEVIATION`.
         """
-        max_speed = float(np.abs(s.v).max(initial=0.0))
-        if self._is_checked or max_speed == 0.0:
+        if len(self._is_checked) != len(J):
+            self._is_checked = np.zeros(len(J), dtype=bool)
+        if self._is_checked.all():
             return
-        self._is_checked = True
+        max_speed = float(np.abs(s.v).max(initial=0.0))
+        if max_speed < MIN_CHECKED_SPEED:
+            return
+        self._ticks += 1
+        if self._ticks > MAX_CONSECUTIVE_CHECKS and self._ticks % CHECK_INTERVAL:
+            return
         derivative = self._differentiate(
             lambda moved: _check_row_values(element, method, getattr(element, method)(moved), len(J)), s
         )
         expected = J @ s.v
         size = np.maximum(np.abs(derivative), np.abs(expected))
         is_clipped = (derivative * expected >= 0.0) & (np.abs(derivative) <= np.abs(expected))
-        is_large = (size > MIN_CHECKED_DERIVATIVE * max_speed) & (size >= 0.5 * size.max())
-        wrong = is_large & ~is_clipped & (np.abs(derivative - expected) > MAX_JACOBIAN_DEVIATION * size)
+        is_compared = (size > MIN_CHECKED_DERIVATIVE * max_speed) & (size >= 0.5 * size.max()) & ~self._is_checked
+        is_different = np.abs(derivative - expected) > MAX_JACOBIAN_DEVIATION * size
+        wrong = is_compared & is_different & ~is_clipped
+        self._is_checked |= is_compared & ~is_different
         if wrong.any():
+            self._is_checked[:] = True
             row = int(np.argmax(wrong))
             sign = "-" if method == "error" else ""
             warnings.warn(
