@@ -7,6 +7,7 @@ import re
 import warnings
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from test_simulation import Stand
 
@@ -41,6 +42,13 @@ def walk(dt: float, control_dt: float, seconds: float = 0.66) -> tuple[list[qd.C
     return out, [str(each.message) for each in said]
 
 
+#: Convention of the state, yaw of the base [rad] and expected warning.
+CONVENTIONS = [
+    *((kind, yaw, message) for kind, message in (("", ""), ("w first", r"q\[3:7\]")) for yaw in (0.0, 1.6, 3.0, -1.6)),
+    *(("world", yaw, r"v\[:3\]") for yaw in (0.8, 1.6, 3.1, -1.6)),
+]
+
+
 @pytest.mark.parametrize("control_dt", [1e-3, 4e-3])
 def test_custom_loop_at_another_period_is_detected(control_dt: float) -> None:
     commands, said = walk(2e-3, control_dt)
@@ -53,6 +61,33 @@ def test_custom_loop_at_another_period_is_detected(control_dt: float) -> None:
 def test_custom_loop_at_the_correct_period_gives_no_warning() -> None:
     commands, said = walk(2e-3, 2e-3)
     assert not said and commands[-1].ok and commands[-1].timing == "" and commands[-1].dt == 2e-3
+
+
+@pytest.mark.parametrize(("convention", "yaw", "message"), CONVENTIONS)
+def test_custom_loop_with_another_convention_of_the_state_is_detected(
+    convention: str, yaw: float, message: str
+) -> None:
+    """A base velocity in world axes and a quaternion with w first are named, whichever way the robot faces."""
+    plant, dynamics, controller = Simulation(go2(), dt=2e-3), qd.Dynamics(go2()), walker(2e-3)
+    controller.reset()
+    q = go2().q_home.copy()
+    q[3:7] = [0.0, 0.0, np.sin(0.5 * yaw), np.cos(0.5 * yaw)]
+    plant.reset(q)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(350):
+            q, v = np.array(plant.q), np.array(plant.v)
+            if convention == "world":
+                v[:3] = pin.Quaternion(*q[[6, 3, 4, 5]]).matrix() @ v[:3]
+            elif convention == "w first":
+                q[3:7] = q[[6, 3, 4, 5]]
+            command = controller.compute(dynamics.update(q, v), (0.4, 0.0, 0.0))
+            plant.step(command.tau)
+    if not message:
+        assert not said and command.timing == ""
+        return
+    assert len(said) == 1 and re.search(message, str(said[0].message)) and said[0].filename == __file__
+    assert not command.ok and command.timing == str(said[0].message)
 
 
 def test_plant_rejects_a_controller_of_another_period() -> None:
@@ -90,10 +125,10 @@ def test_control_loop_rejects_a_period_that_is_not_a_multiple_of_the_clock_step(
     ControlLoop(side, ZeroTorqueController(go2(), 4e-3), clock=side)
 
 
-def make_motion(x: float, u: float) -> Motion:
+def make_motion(x: float, u: float) -> tuple[Motion, np.ndarray, np.ndarray]:
     motion = allocate_motion()
     motion.com, motion.velocity = (x, 0.0, 0.3), (u, 0.0, 0.0)  # type: ignore[assignment]
-    return motion
+    return motion, np.array([x, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0]), np.array([u, 0.0, 0.0, 0.0, 0.0, 0.0])
 
 
 def test_inconsistent_motion_gives_no_period_estimate() -> None:
@@ -106,8 +141,8 @@ def test_inconsistent_motion_gives_no_period_estimate() -> None:
         [(x, 0.5) for x in rng.normal(0.0, 0.01, 1000)],
     ):
         sums = make_tick_displacements(1e-3)
-        assert [measure_tick_period(sums, make_motion(*state)) for state in states] == [0.0] * 1000
+        assert [measure_tick_period(sums, *make_motion(*state)) for state in states] == [0.0] * 1000
     sums = make_tick_displacements(1e-3)
-    found = [p for k in range(1000) if (p := measure_tick_period(sums, make_motion(0.5 * 1.5e-3 * k, 0.5)))]
+    found = [p for k in range(1000) if (p := measure_tick_period(sums, *make_motion(0.5 * 1.5e-3 * k, 0.5)))]
     np.testing.assert_allclose(found, 1.5e-3)
     assert found

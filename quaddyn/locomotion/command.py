@@ -163,7 +163,8 @@ class LocomotionCommand:
         model_mismatch: whether the forces estimated at mid-swing feet, which should be zero, show that masses, damping
             or rotor inertias of the model are wrong.  Contact detection then needs larger forces, and on level ground
             follows the gait schedule.
-        timing: warning that the robot moves as if ticks came at another period than `dt`; "" while they agree.
+        timing: warning that the robot moves as if ticks came at another period than `dt`, or as if the state had
+            another convention; "" while they agree.
     """
 
     tau: Array

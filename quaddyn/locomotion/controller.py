@@ -29,7 +29,7 @@ from .ground_phase import GroundPhaseController
 from .ground_plane import GroundPlane
 from .jump_plan import JumpPlan
 from .modes import LocomotionMode
-from .motion import reset_tick_period
+from .motion import StateConvention, reset_tick_period
 from .path_reference import PathReference, as_velocity_command
 from .quadruped import Quadruped, validate_feet
 from .righting import RightingPlan
@@ -37,7 +37,18 @@ from .walker import TickStage
 from .walking import TickCode
 
 #: Flags that every tick reads, as plain numbers, see `ground_phase`.
-HAS_OTHER_PERIOD, IS_LANDING = int(TickCode.HAS_OTHER_PERIOD), int(TickCode.IS_LANDING)
+HAS_INCONSISTENT_MOTION, IS_LANDING = int(TickCode.HAS_INCONSISTENT_MOTION), int(TickCode.IS_LANDING)
+
+#: Warnings of a state whose motion between ticks shows another convention.
+STATE_CONVENTION_WARNINGS = {
+    StateConvention.WORLD_VELOCITY: (
+        "v: the base moves between ticks as if its linear velocity v[:3] were in world axes; pass it in base axes, "
+        "R.T @ v[:3] with the rotation R of the base"
+    ),
+    StateConvention.W_FIRST: (
+        "q: the base moves between ticks as if its quaternion q[3:7] were (w, x, y, z); pass it as (x, y, z, w)"
+    ),
+}
 
 
 @renamed_attributes(
@@ -310,8 +321,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             StaleStateError: the Dynamics of `state` was updated again.
 
         Warns:
-            RuntimeWarning: once, if the motion of the robot between ticks shows another period than `dt`; commands from
-                then on are not `ok`, and their `timing` gives the reason; or if the robot walks at the first tick.
+            RuntimeWarning: once, if the motion of the robot between ticks shows another period than `dt`, or a base
+                velocity in world axes or a quaternion with w first; commands from then on are not `ok`, and their
+                `timing` gives the reason; or if the robot walks at the first tick.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
@@ -323,18 +335,22 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         contacts = None if measured_contacts is None else validate_feet(measured_contacts)
         code = self._walking.begin_tick(state, requested, contacts)
         self._has_ticked = True
-        if (code < 0 or code & HAS_OTHER_PERIOD) and not self._timing:
-            self._check_period(self._quadruped.displacements.other_period)
+        if (code < 0 or code & HAS_INCONSISTENT_MOTION) and not self._timing:
+            self._check_timing()
         command = self._finish_tick(code, state, requested, contacts)
         return replace(command, timing=self._timing) if self._timing else command
 
-    def _check_period(self, period: float) -> None:
-        """Warns once if the motion between ticks has shown another period [s] than the control period; 0 if not."""
-        if period:
+    def _check_timing(self) -> None:
+        """Warns once if the motion between ticks has shown another period or another convention of the state."""
+        displacements = self._quadruped.displacements
+        if displacements.convention != StateConvention.EXPECTED:
+            self._timing = STATE_CONVENTION_WARNINGS[StateConvention(displacements.convention)]
+        elif displacements.other_period:
             self._timing = (
                 f"dt: the controller was made with dt={self.dt:g} s, but the motion between its calls corresponds to "
-                f"a period of {period:.2g} s; call it every dt, or make it with the actual period"
+                f"a period of {displacements.other_period:.2g} s; call it every dt, or make it with the actual period"
             )
+        if self._timing:
             warnings.warn(self._timing, RuntimeWarning, stacklevel=4)
 
     def _finish_tick(

@@ -1,17 +1,32 @@
 """`CentroidalState`: the quantities that a locomotion tick takes from the robot's state.
 
-The module also estimates the time between ticks from the motion of the robot.
+The module also compares the motion of the robot between ticks with its velocity: it estimates the time between ticks,
+and detects states in another convention.
 """
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..compiler import IntVector, Mat3, Matrix, Record, Vec3, Vector, compiled, entry, quat, rotation_of, vec3
+from ..compiler import (
+    IntVector,
+    Mat3,
+    Matrix,
+    Record,
+    Vec3,
+    Vector,
+    compiled,
+    entry,
+    mat3,
+    quat,
+    rotation_of,
+    vec3,
+)
 from ..dynamics.state_terms import make_tick_terms
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
@@ -167,8 +182,21 @@ MIN_EXPLAINED_FRACTION = 0.95
 MIN_TIME, MIN_DISPLACEMENT = 0.2, 0.003
 
 
+#: Minimum error of the displacements of the base by its velocity, as a fraction of the squared displacements, at which
+#: they contradict each other.  A rotation by 30 deg between the axes of both exceeds it.
+CONTRADICTION_FRACTION = 0.25
+
+
+class StateConvention(enum.IntEnum):
+    """Conventions of the state that the motion between ticks shows."""
+
+    EXPECTED = 0
+    WORLD_VELOCITY = 1  # linear velocity of the base in world axes
+    W_FIRST = 2  # quaternion (w, x, y, z)
+
+
 class TickDisplacements(Record):
-    """Sums over the displacements of the center of mass between ticks."""
+    """Sums over the displacements of center of mass and base between ticks."""
 
     dt: float  # control period [s]
     has_last: bool  # whether there was a tick before
@@ -179,6 +207,11 @@ class TickDisplacements(Record):
     product: float  # sum of the products of displacement and mean velocity [m^2/s]
     speed: float  # sum of the squared mean velocities [m^2/s^2]
     other_period: float  # last measured period that differs from `dt` [s]; 0 if there was none
+    convention: StateConvention  # last that was detected
+    last_base: Vec3  # position of the base at the last tick, world [m]
+    base_velocity: Mat3  # linear velocity of the base at the last tick, a row for each convention, world [m/s]
+    base_displacement: float  # sum of the squared displacements of the base [m^2]
+    base_errors: Vec3  # sums of their squared differences from velocity times `dt`, for each convention [m^2]
 
 
 @compiled()
@@ -186,6 +219,8 @@ def restart_sums(sums: TickDisplacements) -> None:
     """Restarts the sums."""
     sums.ticks = 0
     sums.displacement, sums.product, sums.speed = 0.0, 0.0, 0.0
+    sums.base_displacement = 0.0
+    sums.base_errors = vec3(0.0, 0.0, 0.0)
 
 
 @entry("period of the ticks")
@@ -193,16 +228,62 @@ def reset_tick_period(sums: TickDisplacements) -> None:
     """Resets the estimate."""
     sums.has_last = False
     sums.other_period = 0.0
+    sums.convention = StateConvention.EXPECTED
     restart_sums(sums)
 
 
+@compiled()
+def add_base_displacement(sums: TickDisplacements, q: Vector, v: Vector) -> None:
+    """Adds the displacement of the base since the last tick, and its errors by the velocity in each convention."""
+    position, linear = vec3(q[0], q[1], q[2]), vec3(v[0], v[1], v[2])
+    expected = rotation_of(quat(q[3], q[4], q[5], q[6])) @ linear
+    w_first = rotation_of(quat(q[4], q[5], q[6], q[3])) @ linear
+    velocity = mat3(expected, linear, w_first)
+    if sums.has_last:
+        step = position - sums.last_base
+        mean = 0.5 * sums.dt * (velocity + sums.base_velocity)
+        error, error_world, error_w_first = step - mean[0], step - mean[1], step - mean[2]
+        sums.base_displacement += step @ step
+        sums.base_errors += vec3(error @ error, error_world @ error_world, error_w_first @ error_w_first)
+    sums.last_base = position
+    sums.base_velocity = velocity
+
+
+@compiled()
+def find_convention(sums: TickDisplacements, motion: Motion, q: Vector) -> StateConvention:
+    """Returns the convention that explains the displacements of the base, if the expected one contradicts them.
+
+    An upright robot at yaw 0 whose quaternion has w first seems to lie on its back, and both other conventions explain
+    its displacements; then it is the quaternion.
+    """
+    displacement, errors = sums.base_displacement, sums.base_errors
+    if errors[0] <= CONTRADICTION_FRACTION * displacement:
+        return StateConvention.EXPECTED
+    max_error = (1.0 - MIN_EXPLAINED_FRACTION) * displacement
+    has_world_velocity, has_w_first = errors[1] < max_error, errors[2] < max_error
+    if has_world_velocity and has_w_first:
+        axes = rotation_of(quat(q[4], q[5], q[6], q[3])) @ (motion.R_base.T @ motion.axes)
+        has_w_first = axes[2, 2] > motion.axes[2, 2]
+    if has_w_first:
+        return StateConvention.W_FIRST
+    return StateConvention.WORLD_VELOCITY if has_world_velocity else StateConvention.EXPECTED
+
+
 @entry("period of the ticks")
-def measure_tick_period(sums: TickDisplacements, motion: Motion) -> float:
+def measure_tick_period(sums: TickDisplacements, motion: Motion, q: Vector, v: Vector) -> float:
     """Updates the sums by one tick, and returns the measured period [s] if it differs from the control period, else 0.
 
     The displacements of the center of mass between ticks are compared with its velocity times the control period.  The
-    period is that of the last fifth of a second or more.
+    period is that of the last fifth of a second or more.  Those of the base are compared with the velocity in other
+    conventions; if one of them is detected, `sums.convention` is set and no period is returned.
+
+    Args:
+        sums: the sums.
+        motion: motion of the robot at (q, v).
+        q: (nq,) configuration, see `read_motion`.
+        v: (nv,) velocity, see `read_motion`.
     """
+    add_base_displacement(sums, q, v)
     position, velocity = motion.com, motion.velocity
     step, mean_velocity = position - sums.last_position, 0.5 * (velocity + sums.last_velocity)
     had_last = sums.has_last
@@ -217,6 +298,11 @@ def measure_tick_period(sums: TickDisplacements, motion: Motion) -> float:
     sums.ticks += 1
     # The distance is at most the root of the number of displacements times the sum of their squares.
     if sums.ticks * sums.dt < MIN_TIME or sums.ticks * sums.displacement < MIN_DISPLACEMENT * MIN_DISPLACEMENT:
+        return 0.0
+    convention = find_convention(sums, motion, q)
+    if convention != StateConvention.EXPECTED:
+        sums.convention = convention
+        restart_sums(sums)
         return 0.0
     is_explained = sums.product * sums.product > MIN_EXPLAINED_FRACTION * sums.speed * sums.displacement
     period = sums.product / sums.speed if is_explained else sums.dt

@@ -37,7 +37,7 @@ from .landing import (
 )
 from .leg_folding import FoldingState
 from .modes import ModeCode, is_upright
-from .motion import TickDisplacements, measure_tick_period, read_motion
+from .motion import StateConvention, TickDisplacements, measure_tick_period, read_motion
 from .progress_monitor import reset_progress
 from .slope_limiter import SlopeEvaluation, reset_slope
 from .torque_limiter import LimitedMotors, clamp_torques, compute_damping_torques
@@ -205,7 +205,8 @@ def begin_tick(
     if len(measured_contacts) == 4:
         w.contact_inputs.is_touching[:] = measured_contacts
     read_motion(q, v, e.terms, e.foot_frames, w.body, w.motion)
-    has_other_period = measure_tick_period(e.displacements, w.motion) != 0.0
+    has_other_period = measure_tick_period(e.displacements, w.motion, q, v) != 0.0
+    is_inconsistent = has_other_period or e.displacements.convention != StateConvention.EXPECTED
     w.mode.is_first_tick = not w.mode.has_started
     if w.mode.is_first_tick:
         start(e)
@@ -231,7 +232,7 @@ def begin_tick(
         code = int(continue_walk(e, v, tau))
     if code >= 0 and w.mode.is_first_tick:
         code += TickCode.IS_FIRST
-    return code + TickCode.HAS_OTHER_PERIOD if code >= 0 and has_other_period else code
+    return code + TickCode.HAS_INCONSISTENT_MOTION if code >= 0 and is_inconsistent else code
 
 
 @entry("locomotion")

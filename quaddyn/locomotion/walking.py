@@ -179,7 +179,7 @@ class TickCode(enum.IntEnum):
     CARRYING = 16  # times the mask of the feet that are to carry load: 1, 2, 4 and 8 for FL, FR, RL and RR
     HAS_NEW_CONTACTS = 256  # whether friction or normals of the contacts have changed
     HAS_COMMAND = 512  # whether the clamped velocity is not zero
-    HAS_OTHER_PERIOD = 1024  # whether the measured tick period differs from the control period
+    HAS_INCONSISTENT_MOTION = 1024  # whether the motion between ticks shows another period or another state convention
     IS_FIRST = 4096  # whether it is the first tick after a start or restart
     IS_LANDING = 2048  # whether the robot is in the air, or between touchdown and stance
 
