@@ -437,6 +437,41 @@ def test_end_of_the_last_link_is_the_foot_if_no_foot_link_exists(
         assert "geometry" in robot.report.provenance[f"{leg.name}.frame"]
 
 
+# shapes of the shank at a foot frame without shapes: tag, position, sizes -> radius, height of the center, warning
+FRAMED: dict[str, tuple[str, float, dict[str, str], float, float, str]] = {
+    "sphere": ("sphere", -LENGTH + 0.002, {"radius": "0.02"}, 0.02, -LENGTH + 0.002, ""),
+    "capsule": ("capsule", -LENGTH / 2, {"radius": "0.01", "length": str(LENGTH)}, 0.01, -LENGTH, ""),
+    "cylinder": ("cylinder", -LENGTH / 2, {"radius": "0.01", "length": str(LENGTH + 0.03)}, 0.015, -LENGTH, ""),
+    "mesh": ("mesh", 0.0, {"filename": "shank.stl"}, 0.02, -LENGTH, ""),
+    "sole": ("box", -LENGTH - 0.01, {"size": "0.1 0.1 0.02"}, 0.02, -LENGTH, ""),
+    "frame at the end": ("box", -LENGTH / 2, {"size": f"0.02 0.02 {LENGTH}"}, 0.0, -LENGTH, ""),
+    "frame far from the end": ("box", -LENGTH, {"size": "0.02 0.02 0.16"}, 0.0, -LENGTH, "0.08 m beyond the frame"),
+    "unread mesh": ("mesh", 0.0, {"filename": "shank.dae"}, 0.0, -LENGTH, "shank.dae' is not found"),
+}
+
+
+@pytest.mark.parametrize("shape", FRAMED)
+def test_foot_frame_without_shapes_has_the_radius_of_the_shapes_of_its_body(
+    shape: str, tmp_path: Path, quadruped_files: Callable[[str], Urdf]
+) -> None:
+    tag, height, sizes, radius, center, warning = FRAMED[shape]
+    corners = np.array([(x, y, z) for x in (-0.004, 0.004) for y in (-0.004, 0.004) for z in (0.0, -LENGTH - 0.02)])
+    (tmp_path / "shank.stl").write_bytes(mesh_file("binary stl", corners))
+    urdf = quadruped_files("small_quadruped")
+    for leg in SMALL.values():
+        shank = urdf.carried(leg.joints[-1])
+        urdf.clear_shapes(leg.foot).clear_shapes(shank).add_shape(shank, tag, (0, 0, height), **sizes)
+    (tmp_path / "dog.urdf").write_text(str(urdf), encoding="utf-8")
+    robot = qd.load(tmp_path / "dog.urdf")
+    assert_stands(robot)
+    for name, leg in robot.legs.items():
+        assert leg.foot.frame == SMALL[name].foot
+        assert leg.foot.radius == pytest.approx(radius, abs=1e-8)
+        assert leg.foot.offset[2] == pytest.approx(center + LENGTH, abs=1e-12)
+    found = [str(each) for each in robot.report.warnings if "contact point" in str(each)]
+    assert len(found) == bool(warning) and all(warning in each for each in found)
+
+
 def test_without_any_shape_the_foot_is_a_point_beyond_the_center_of_mass(
     quadruped_files: Callable[[str], Urdf],
 ) -> None:

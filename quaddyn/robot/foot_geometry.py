@@ -41,6 +41,15 @@ MIN_WHEEL_RANGE = 3.0 * 2.0 * np.pi
 #: extent: the digits of single precision in an STL file.
 FARTHEST_VERTEX_TOLERANCE = 1e-6
 
+#: Maximum distance of a frame from the center of a sphere about it, as a fraction of the radius.
+MAX_CENTER_OFFSET = 0.25
+#: Range of the depth of shapes beyond a frame that is the radius of a foot there, as a fraction of the distance from
+#: the joint: less are rounded numbers of the file, and more are other parts than the foot.
+MIN_DEPTH_FRACTION, MAX_DEPTH_FRACTION = 0.01, 0.25
+#: Tangent of the half angle of the cone, from the frame along the leg, in which shapes count: a sole about the frame is
+#: beside it.
+MAX_DEPTH_SLOPE = 0.5
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FootSphere:
@@ -105,11 +114,65 @@ def foot_sphere_on_link(body: CompositeBody, link: Link) -> FootSphere:
             return FootSphere(
                 link, np.zeros(3), pose.translation, depth, f"depth of the {kind} shape along the leg, {link.where}"
             )
+    if not (link.collisions or link.visuals):
+        return _foot_sphere_around_frame(body, link, pose)
     unread = _describe_unread_mesh((*link.collisions, *link.visuals))
     guess = f"{unread}, so that the radius is assumed to be 0" if unread else ""
     return FootSphere(
         link, np.zeros(3), pose.translation, 0.0, f"a point: no shape gives a radius, {link.where}", guess
     )
+
+
+def _foot_sphere_around_frame(body: CompositeBody, link: Link, pose: Pose) -> FootSphere:
+    """Returns the contact sphere at a frame without shapes, such as a site of an MJCF, from the shapes of its body.
+
+    A sphere about the frame is the foot.  Otherwise the radius is the depth of the shapes beyond the frame along the
+    leg; if they extend so far that the frame is not at the end of the leg, the foot is a point, with a warning.
+    """
+    distance = float(np.linalg.norm(pose.translation))
+    away = _unit_vector(pose.translation)
+    shapes = list(_placed_shapes(body)) if distance >= MIN_FOOT_LINK_FRACTION * _body_extent(body) else []
+    for placement, g in shapes:
+        offset = pose.inverse().apply(placement.translation)
+        if isinstance(g.shape, SphereShape) and np.linalg.norm(offset) <= MAX_CENTER_OFFSET * g.shape.radius:
+            source = f"sphere about the frame, {g.where}"
+            return FootSphere(link, frozen(offset), frozen(placement.translation), g.shape.radius, source)
+    depth = max((_depth_beyond(g.shape, placement, pose.translation, away) for placement, g in shapes), default=0.0)
+    if MIN_DEPTH_FRACTION * distance < depth <= MAX_DEPTH_FRACTION * distance:
+        source = f"depth of the body's shapes beyond the frame, along the leg, {link.where}"
+        return FootSphere(link, np.zeros(3), pose.translation, depth, source)
+    guess = _describe_unread_mesh([g for x, _ in body.links for g in x.collisions])
+    if depth > MAX_DEPTH_FRACTION * distance:
+        guess = f"the shapes of the body extend {depth:.3g} m beyond the frame of the foot"
+    guess = f"{guess}, so that the radius is assumed to be 0" if guess else ""
+    return FootSphere(
+        link, np.zeros(3), pose.translation, 0.0, f"a point: no shape gives a radius, {link.where}", guess
+    )
+
+
+def _depth_beyond(shape: Shape, placement: Pose, point: Array, away: Array) -> float:
+    """Returns how far a shape extends beyond a point along the leg, within a cone [m]; 0 if it does not."""
+    d = placement.rotation.T @ away
+    if isinstance(shape, MeshShape):
+        vertices = _mesh_vertices(shape)
+        ends = np.zeros((0, 3)) if vertices is None else vertices
+    elif isinstance(shape, BoxShape):
+        ends = np.array([0.5 * np.array(shape.size) * _signs(d)])
+    elif isinstance(shape, SphereShape):
+        ends = np.array([shape.radius * d])
+    else:
+        end = np.array([0.0, 0.0, 0.5 * shape.length]) * _signs(d)
+        across = np.array([d[0], d[1], 0.0]) if isinstance(shape, CylinderShape) else d
+        ends = np.array([end + shape.radius * across / max(float(np.linalg.norm(across)), FILE_ANGLE_TOLERANCE)])
+    beyond = ends @ placement.rotation.T + placement.translation - point
+    along = beyond @ away
+    is_below = np.linalg.norm(beyond - np.outer(along, away), axis=1) <= MAX_DEPTH_SLOPE * along
+    return float(along[is_below].max(initial=0.0))
+
+
+def _signs(direction: Array) -> Array:
+    """Returns the signs of the entries of a unit vector; 0 for those near 0."""
+    return np.where(np.abs(direction) > FILE_ANGLE_TOLERANCE, np.sign(direction), 0.0)
 
 
 def _sole_middle(points: Sequence[Array], pose: Pose | None = None) -> Array | None:

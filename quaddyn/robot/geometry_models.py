@@ -85,7 +85,7 @@ def _load_mesh(shape: MeshShape, loader: coal.CachedMeshLoader) -> coal.Collisio
 
 
 #: Larger meshes are not read for this purpose: a foot is small, and loading must stay quick.
-MAX_FOOT_MESH_BYTES = 300_000
+MAX_FOOT_MESH_BYTES = 1_000_000
 
 
 def read_vertices(path: Path) -> Array | None:
