@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_parameters import others_slow
 from typer.testing import CliRunner
+from urdf_editing import CORNERS, dog
 
 import quaddyn as qd
 from quaddyn.cli import app
@@ -23,7 +24,7 @@ from quaddyn.simulation.mujoco_model import make_coordinate_map
 from quaddyn.urdf.mjcf import import_mujoco, is_mjcf
 from quaddyn.urdf.mjcf_document import rpy_from_rotation
 from quaddyn.urdf.reader import rotation_from_rpy
-from quaddyn.urdf.tree import Array, MeshShape
+from quaddyn.urdf.tree import Array, CylinderShape, MeshShape, SphereShape
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -496,6 +497,35 @@ def test_convert_writes_a_urdf_whose_meshes_are_found(tmp_path: Path) -> None:
     assert done.exit_code == 0 and "left out: the poses crouch" in " ".join(done.output.split())
     done = CliRunner().invoke(app, ["convert", "go2", "--out", str(tmp_path / "go2.sdf")])
     assert done.exit_code == 2 and not (tmp_path / "go2.sdf").exists()
+
+
+def test_convert_writes_capsules_as_shapes_that_other_programs_read(tmp_path: Path) -> None:
+    """A foot at the end of a capsule, one that lies across, and a capsule of length 0."""
+    capsules = (
+        '<visual name="v"><origin xyz="1 2 3" rpy="0 1.5707963267948966 0"/><geometry>'
+        '<capsule radius="0.02" length="0.4"/></geometry><material name="m"><color rgba="1 0 0 1"/></material></visual>'
+        '<!-- comment --><collision><geometry><capsule radius="0.03" length="0"/></geometry></collision>'
+    )
+    urdf = dog(radius=None)
+    for leg in CORNERS:
+        urdf.add_shape(f"{leg}_shank", "capsule", (0, 0, -0.1), radius="0.01", length="0.2")
+    text = str(urdf).replace("</link>", capsules + "</link>", 1)
+    out = tmp_path / "dog.urdf"
+    (tmp_path / "in.urdf").write_text(text, encoding="utf-8")
+    done = CliRunner().invoke(app, ["convert", str(tmp_path / "in.urdf"), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    written = out.read_text(encoding="utf-8")
+    assert "<capsule" not in written and "<!-- comment -->" in written
+    robot, again = qd.load(text), qd.load(out)
+    assert again.model == robot.model
+    for name, leg in robot.legs.items():
+        assert again.legs[name].foot.radius == leg.foot.radius == 0.01
+        np.testing.assert_allclose(again.legs[name].foot.offset, leg.foot.offset, atol=1e-15)
+    first = next(link for link in again.tree.links if link.visuals)
+    centers = [shape.placement.translation for shape in first.visuals[-3:]]
+    assert [shape.shape for shape in first.visuals[-3:]] == [CylinderShape(0.02, 0.4), *[SphereShape(0.02)] * 2]
+    np.testing.assert_allclose(centers, [[1, 2, 3], [1.2, 2, 3], [0.8, 2, 3]], atol=1e-15)
+    assert first.collisions[-1].shape == SphereShape(0.03) and {v.rgba for v in first.visuals[-3:]} == {(1, 0, 0, 1)}
 
 
 @pytest.mark.parametrize("name", others_slow(["go2", "panda", "solo12", "ur5", "anymal_c"], ["go2", "panda"]))

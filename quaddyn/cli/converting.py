@@ -14,6 +14,7 @@ import typer
 from ..robot import Robot, load
 from ..robot.saving import urdf_text
 from ..safe_files import read_regular_file
+from ..urdf.capsules import replace_capsules
 from ..urdf.tree import MeshShape
 from .app import PackagesOption, RobotArgument, app
 from .console import print_text
@@ -41,8 +42,9 @@ def convert(
     """Convert a robot (URDF, MJCF, xacro or catalogue name) to URDF, or to MJCF if --out ends in .xml.
 
     The robot is loaded first, so that only valid robots are written. Relative paths of meshes are made relative to the
-    folder of --out. A URDF has no poses: keyframes and a home configuration from a file are named and left out. An
-    MJCF has no velocity limits; meshes in Collada (.dae) are written as STL to a folder next to it.
+    folder of --out. A URDF has no poses: keyframes and a home configuration from a file are named and left out. It has
+    no capsules: a capsule becomes a cylinder and two spheres. An MJCF has no velocity limits; meshes in Collada (.dae)
+    are written as STL to a folder next to it.
     """
     if out is not None and out.suffix.lower() in OTHER_FORMATS:
         raise typer.BadParameter(
@@ -52,7 +54,7 @@ def convert(
     if out is not None and out.suffix.lower() in MJCF_SUFFIXES:
         _write_mjcf(robot, out)
         return
-    text = urdf_text(robot)
+    text = replace_capsules(urdf_text(robot))
     if out is None:
         print(text)
         return

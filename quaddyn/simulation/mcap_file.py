@@ -45,6 +45,7 @@ from ..extras import import_extra
 from ..robot.robot import Robot
 from ..robot.saving import urdf_text
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
+from ..urdf.capsules import replace_capsules
 from ..urdf.tree import Array, BoxShape, CylinderShape, Geometry, SphereShape
 
 #: Format character of `struct` of each number.
@@ -547,7 +548,7 @@ class RobotMessages:
         """Returns the messages of the topics `LATCHED`, at the time of the first tick [s]."""
         robot = self.robot
         return [
-            ("/robot_description", STRING, "", {"data": urdf_text(robot)}),
+            ("/robot_description", STRING, "", {"data": replace_capsules(urdf_text(robot))}),
             ("/robot_shapes", STRING, "", {"data": make_simple_shapes_urdf(robot)}),
             ("/tf_static", TRANSFORMS, "", {"transforms": self._transforms(seconds, robot.q_home, self._fixed)}),
         ]
