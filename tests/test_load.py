@@ -872,8 +872,11 @@ def test_pinocchio_models_with_unsupported_joints_or_order_are_rejected() -> Non
 
 
 def test_limits_in_degrees_and_leg_joints_without_motors_are_reported() -> None:
-    robot = qd.load("go2", limits={"FL_calf_joint": {"lower": -150.0, "upper": -30.0}})
-    assert any("seem to be in degrees" in str(finding) for finding in robot.report.findings)
+    with pytest.warns(RuntimeWarning, match="limits: .* -150 .. -30 rad of 'FL_calf_joint' .* degrees") as said:
+        robot = qd.load("go2", limits={"FL_calf_joint": {"lower": -150.0, "upper": -30.0}})
+    (finding,) = [str(each) for each in robot.report.warnings if "seem to be in degrees" in str(each)]
+    assert finding.startswith("warning: limits: the position limits") and said[0].filename == __file__
+    qd.load("go2", limits={"FL_calf_joint": {"effort": 20.0}})
     assert not any("seem to be in degrees" in str(finding) for finding in qd.load("go2").report.findings)
     passive = qd.load("go2", limits={"RR_calf_joint": {"effort": 0.0}})
     with pytest.raises(qd.ArgumentError, match=r"leg joints RR_calf_joint of .* have no motors"):

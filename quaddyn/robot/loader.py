@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -125,6 +126,9 @@ def load(
     Returns:
         The frozen, picklable `Robot`.
 
+    Warns:
+        RuntimeWarning: position limits in `limits` that seem to be in degrees.
+
     Raises:
         ModelError: the description is rejected; the message names file, element, value and what to do.
         UnknownNameError: an unknown catalog, joint or link name.
@@ -156,7 +160,11 @@ def load(
     reject_root_names(rooted, root)
     resolved, provenance = apply_overrides(rooted, limits=limits, damping=damping, friction=friction, armature=armature)
     if limits:
-        findings += find_angles_in_degrees([joint for joint in resolved.joints if joint.name in limits])
+        in_file = {(j.name, j.limits.lower, j.limits.upper) for j in rooted.joints}
+        given = [j for j in resolved.joints if (j.name, j.limits.lower, j.limits.upper) not in in_file]
+        for finding in find_angles_in_degrees(given):
+            findings.append(replace(finding, where=Where("limits", 0, "")))
+            warnings.warn(f"limits: {finding.reason}; {finding.advice}", RuntimeWarning, stacklevel=3)
     if base is not None:
         provenance["base"] = "argument base"
     resolved = (resolve_mimics if mimic else remove_mimics)(resolved, findings)
@@ -262,9 +270,9 @@ def load(
             robot = replace(robot, report=replace(robot.report, check_results={**robot.report.check_results, **found}))
     if base is None:
         robot = replace(robot, poses=resolve_poses(robot, poses))
-    if strict and (warnings := [each for each in robot.report.warnings if not each.cosmetic]):
-        more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
-        raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; strict=True rejects a robot with warnings{more}")
+    if strict and (counted := [each for each in robot.report.warnings if not each.cosmetic]):
+        more = f" (and {len(counted) - 1} more)" if len(counted) > 1 else ""
+        raise ModelError(f"{counted[0].where}: {counted[0].reason}; strict=True rejects a robot with warnings{more}")
     return robot
 
 

@@ -468,8 +468,8 @@ def find_angles_in_degrees(joints: Sequence[Joint]) -> list[Finding]:
     low, high = math.radians(limits.lower), math.radians(limits.upper)
     more = ", ..." if len(found) > MAX_LISTED_JOINTS else ""
     reason = (
-        f"the position limits {limits.lower:g} .. {limits.upper:g} rad span many turns and seem to be in degrees"
-        + (f", as do those of {len(found)} joints in all ({names}{more})" if len(found) > 1 else "")
+        f"the position limits {limits.lower:g} .. {limits.upper:g} rad of {found[0].name!r} span many turns and seem "
+        "to be in degrees" + (f", as do those of {len(found)} joints in all ({names}{more})" if len(found) > 1 else "")
     )
     advice = f"convert them to radians ({low:.4g} .. {high:.4g} here), or use a continuous joint"
     return [Finding("warning", found[0].where, reason, advice)]
