@@ -117,7 +117,7 @@ class ForceFactor:
     def __init__(self, columns: NDArray[np.intp], *, may_have_offset: bool) -> None:
         self.columns, self.may_have_offset = columns, may_have_offset
         self._factor = TriangularFactor(columns, 2)
-        self._blocks = tuple(TriangularFactor(columns, 1) for _ in BLOCK_LENGTHS)
+        self._blocks = tuple(TriangularFactor(columns, 2) for _ in BLOCK_LENGTHS)
 
     @property
     def rows(self) -> int:
@@ -149,7 +149,6 @@ class ForceFactor:
         t = self.rows + np.arange(len(y), dtype=np.float64)
         rows, length = np.column_stack([np.ones(len(y)), t, H, y]), 1
         self._factor.add_rows(rows)
-        rows = np.delete(rows, 1, axis=1)
         for block_length, factor in zip(BLOCK_LENGTHS, self._blocks, strict=True):
             ratio, length = block_length // length, block_length
             rows = rows[: len(rows) // ratio * ratio].reshape(-1, ratio, rows.shape[1]).sum(axis=1)
@@ -162,26 +161,31 @@ class ForceFactor:
 
     def add_triangles(self, triangles: Sequence[Array], counts: Sequence[int]) -> None:
         """Adds samples, which follow those so far in time, by triangles and numbers of rows of their `factors`."""
-        later = triangles[0].copy()
-        later[:, 1] += self.rows * later[:, 0]
-        for factor, triangle, count in zip(self.factors, (later, *triangles[1:]), counts, strict=True):
-            factor.add_rows(triangle, count)
+        first = self.rows
+        for factor, triangle, count in zip(self.factors, triangles, counts, strict=True):
+            later = triangle.copy()
+            later[:, 1] += first * later[:, 0]
+            factor.add_rows(later, count)
 
     def correlation(self, beta: Array, of_noise: float, n_parameters: float) -> float:
         """Returns how many correlated residuals count as one, see `Accumulator.correlations`.
 
-        It is estimated by the squared sums over blocks, where these clearly exceed those of the noise.
+        It is estimated by the squared sums of residuals over blocks, where these clearly exceed those of the noise.
+        Mean and linear change in the course of the data do not count, see `mean_residual` and `drift`.
 
         Args:
             beta: (r,) base parameters.
             of_noise: value for noise without errors of the model.
             n_parameters: number of parameters that are fitted to this force.
         """
-        error, scale = self.residual(beta), self.residual(0.0 * beta)
-        if not error > MIN_CORRELATED_FRACTION * scale:
-            return of_noise
-        offset = self.mean_residual(beta) if self.has_offset else 0.0
-        coefficients, out = np.concatenate([[-offset], -beta[self.columns], [1.0]]), of_noise
+        R, out = self.triangle, of_noise
+        if len(R) < 3:
+            return out
+        fitted = np.concatenate([-beta[self.columns], [1.0]])
+        error = float(np.linalg.norm(R[2:, 2:] @ fitted))
+        if not error > MIN_CORRELATED_FRACTION * float(np.linalg.norm(R[2:, -1])):
+            return out
+        coefficients = np.concatenate([-np.linalg.solve(R[:2, :2], R[:2, 2:] @ fitted), fitted])
         for factor in self._blocks:
             if (count := factor.rows - n_parameters) >= MIN_BLOCKS:
                 found = float(np.sum((factor.triangle @ coefficients) ** 2)) / count / (error**2 / self.rows)

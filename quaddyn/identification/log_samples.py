@@ -53,7 +53,7 @@ def low_pass(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
     mirrored = np.concatenate([2.0 * x[0] - x[:0:-1], x, 2.0 * x[-1] - x[-2::-1]])
     spectrum = np.fft.rfft(mirrored, axis=0)
     f = np.fft.rfftfreq(len(mirrored), dt)
-    gain = _low_pass_gain(f, cutoff, order)
+    gain = _low_pass_gain(np.asarray(f, dtype=np.float64), cutoff, order)
     passed = np.fft.irfft(spectrum * gain[:, None], len(mirrored), axis=0)
     return np.ascontiguousarray(passed[n - 1 : 2 * n - 1])
 
