@@ -108,7 +108,7 @@ class Identification(FrozenArrays):
         correlation: (nv,) how many correlated residuals of each generalized force count as one, see
             `Accumulator.correlations`; `covariance` accounts for it where the noise is estimated.
         prior_reducible: whether a smaller weight of the prior would change the base parameters noticeably.
-        filter_correlation: the same number for noise alone, which the filter of the samples correlates.
+        filter_correlation: the same number of residuals for noise alone, which the filter of the samples correlates.
     """
 
     base: BaseParameters
