@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.wbc import PostureTask, WholeBodyController
+from quaddyn.wbc import ComTask, ContactMotion, FrictionPyramid, PostureTask, WholeBodyController
 from quaddyn.wbc.explanation import _describe_largest
 
 
@@ -87,6 +87,22 @@ def test_explanation_of_a_tipping_robot_names_the_foot_that_cannot_pull() -> Non
     assert (
         "less than required because of the RR normal force" in wbc.compute(s, contacts=("FR", "RL", "RR")).explain()
     )  # the only cause
+
+
+@pytest.mark.parametrize(("faces", "across"), [(4, 0.212), (8, 0.277)])
+def test_friction_pyramid_is_named_with_the_friction_that_it_permits(faces: int, across: float) -> None:
+    """On a slope, too: the pyramid of 4 faces permits mu / sqrt(2) across its faces and mu along its edges."""
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    for normal in ((0.0, 0.0, 1.0), (0.0, 0.28, 0.96)):
+        com = ComTask(robot)
+        level_0 = [ContactMotion(robot), FrictionPyramid(faces=faces)]
+        wbc = WholeBodyController(robot, constraints=level_0, tasks=[[com]], friction=0.3)
+        for contact in wbc.contacts.values():
+            contact.normal = normal
+        com.reference(s.com, acceleration=np.array([4.0, 0.0, 0.0]))
+        (loss,) = [loss for loss in wbc.compute(s).losses() if loss.row == "com x"]
+        assert loss.cause.endswith(f"friction pyramid ({faces} faces: friction {across} to 0.3, by direction)")
 
 
 def test_order_of_equal_losses_and_contacts_does_not_depend_on_rounding() -> None:

@@ -12,6 +12,7 @@ The likely cause of a tick with deficits is a heuristic, from the size of the ac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -100,6 +101,8 @@ CAUSE_TIE_TOLERANCE = 1e-6
 DEFAULT_MAX_LINES, MAX_LISTED_NAMES = 5, 3
 #: End of the names of rows that bound normal forces.
 NORMAL_FORCE_SUFFIX = " normal force"
+#: Smallest friction coefficient that is described.
+MIN_DESCRIBED_FRICTION = 1e-9
 #: Text for a contact over which the robot would tip.
 CANNOT_PULL = "cannot pull on the ground"
 
@@ -305,7 +308,23 @@ def _cause_text(problem: TickProblem, candidate: Candidate, x: Array, *, limits:
     names = list(dict.fromkeys(group.names[i] for i in active_rows(group, group.A @ x)))
     if len(names) > 3:
         return f"the {group.element} limits of {len(names)} rows"
+    if names == [f"{group.contact} friction cone"] and (pyramid := _describe_pyramid(group)):
+        return f"the {group.contact} friction pyramid ({pyramid})"
     return "the " + " and the ".join(names)
+
+
+def _describe_pyramid(group: RowGroup) -> str:
+    """Returns the friction of a pyramid inside Coulomb's cone as text; "" for a surface or without friction.
+
+    A row is the outward direction of a face minus the friction coefficient across it times the normal, and the
+    directions of all faces add up to zero.
+    """
+    rows = group.A[:, np.any(group.A != 0.0, axis=0)]
+    mean = rows.mean(axis=0)
+    across = float(np.linalg.norm(mean) / np.linalg.norm(rows[0] - mean))
+    if rows.shape[1] != 3 or across < MIN_DESCRIBED_FRICTION:
+        return ""
+    return f"{len(rows)} faces: friction {across:.3g} to {across / math.cos(math.pi / len(rows)):.3g}, by direction"
 
 
 def _contact_cause_text(groups: Sequence[RowGroup], x: Array) -> str:
