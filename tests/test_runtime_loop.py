@@ -479,3 +479,14 @@ def test_late_ticks_are_counted_by_cause() -> None:
     assert (statistics.overruns, statistics.missed_deadlines, statistics.late_starts) == (3, 10, 2)
     assert statistics.latest_tick is not None and statistics.latest_tick.number == 8
     assert "tick 8 started late: started 9 ms after its deadline, took 1 ms, missed deadlines: 5" in str(statistics)
+
+
+def test_interface_without_a_robot_is_rejected_with_the_remedy(go2: qd.Robot) -> None:
+    class NoRobot(FakeInterface):
+        def __init__(self) -> None:
+            pass
+
+    with pytest.raises(AttributeError, match=r"'NoRobot' .* 'robot'; assign .* self\.robot = robot"):
+        ControlLoop(NoRobot(), ScriptedController(go2, ManualClock()))
+    with pytest.raises(AttributeError, match=r"has no attribute 'other'$"):
+        _ = NoRobot().other  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import TYPE_CHECKING
 
 from ..deprecation import renamed_overrides
 from ..robot.robot import Robot
@@ -19,10 +20,22 @@ class RobotInterface(StrictAttributes):
     the caller evaluates its age.
 
     Attributes:
-        robot: the robot; all vectors are in the order of ``robot.actuated``.
+        robot: the robot; all vectors are in the order of ``robot.actuated``.  A subclass sets it in its constructor.
+
+    Raises:
+        AttributeError: on reading `robot`, if the subclass has not set it.
     """
 
     robot: Robot
+
+    if not TYPE_CHECKING:  # with a __getattr__, a type checker would accept every name
+
+        def __getattr__(self, name):
+            owner = type(self).__name__
+            text = f"{owner!r} object has no attribute {name!r}"
+            if name == "robot":
+                text += f"; assign the Robot in {owner}.__init__, as in self.robot = robot"
+            raise AttributeError(text, name=name, obj=self)
 
     @abstractmethod
     def read(self) -> Measurement:
