@@ -366,6 +366,12 @@ def test_angles_in_degrees_and_lengths_in_millimeters_raise_warnings_that_name_t
     ):
         with pytest.warns(RuntimeWarning, match=reason):
             plant.reset(q)
+    dyn, v = qd.Dynamics(robot), np.zeros(robot.nv)
+    dyn.update(robot.q_home, v)
+    with pytest.warns(RuntimeWarning, match=r"^q: 36\.\S+ rad of FL_thigh_joint .* degrees") as said:
+        dyn.update(degrees, v)
+    dyn.update(degrees, v)
+    assert said[0].filename == __file__
     posture = PostureTask(robot)
     with pytest.warns(RuntimeWarning, match=r"^posture.reference: position: .* degrees"):
         posture.reference(degrees)

@@ -13,6 +13,7 @@ from numpy import ndarray
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import FLOAT, Numbers, check_wrench, spatial_vector
 from ..robot.robot import Robot
+from ..robot.units import JointUnits
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose
 from . import state
@@ -28,6 +29,12 @@ from .state import AbaDerivatives, CoupledStateMemory, Energy, ReferenceFrame, R
 
 #: Number of leading entries of q that are the position of the base, not its orientation, by kind of root.
 POSITION_SIZES = {"free": 3, "planar": 2}
+
+#: Number of first calls of `Dynamics.update` in which the unit of q is checked.
+UNIT_CHECKS = 10
+#: Excess over a position limit from which on an angle seems to be in degrees [rad]: 2.5 turns.  Dynamics at states some
+#: turns beyond the limits, as random ones are, is no mistake.
+MAX_ANGLE_EXCESS = 5.0 * math.pi
 
 Forces = Mapping[str, Numbers | pin.Force]
 
@@ -73,6 +80,9 @@ class Dynamics(StrictAttributes):
         self._tau_tells = self._nan_reaches_tau()
         self._zero, self._unit = np.zeros(robot.nv), np.full(robot.nq, robot.nq**-0.5)
         self._one = np.full(robot.nv, robot.nv**-0.5)
+        # No q passes the quick check with a norm of 0, so that the first ones are checked exactly, and for their unit.
+        self._unit_checks, self._max_norm = UNIT_CHECKS, 0.0
+        self._joint_units: JointUnits | None = None
 
     @property
     def robot(self) -> Robot:
@@ -106,6 +116,10 @@ class Dynamics(StrictAttributes):
         Raises:
             ArgumentError: also when q is longer than 1e8 or the kinetic energy above 1e50 J: what a State holds is
                 computed about the world's origin in finite digits.
+
+        Warns:
+            RuntimeWarning: joint positions of one of the first calls are far beyond their limits and seem to be in
+                degrees or millimeters; once.
         """
         if self._validate and not (
             type(q) is type(v) is ndarray
@@ -113,10 +127,15 @@ class Dynamics(StrictAttributes):
             and v.shape == self._nv
             and q.dtype is v.dtype is FLOAT
             and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
-            and is_approx(q, self._unit, MAX_CONFIGURATION_NORM)
+            and is_approx(q, self._unit, self._max_norm)
             and (is_approx(v, self._one, MAX_UNCHECKED_SPEED) or not v.any())
         ):
             q, v = self._boundary.examine(q=q, v=v)
+            if self._unit_checks:
+                self._joint_units = self._joint_units or JointUnits(self._robot, max_angle_excess=MAX_ANGLE_EXCESS)
+                self._joint_units.warn("q", q)
+                self._unit_checks -= 1
+                self._max_norm = 0.0 if self._unit_checks else MAX_CONFIGURATION_NORM
             if not math.hypot(*q) < MAX_CONFIGURATION_NORM:
                 raise ArgumentError(
                     f"q: the norm {math.hypot(*q):.3g} exceeds {MAX_CONFIGURATION_NORM:g}; the terms of a State are "
