@@ -220,7 +220,8 @@ def test_compiled_tick_period_equals_python() -> None:
     for k in range(100):
         motion.velocity = rng.normal(1.0, 0.1, 3)
         motion.com = motion.com + motion.velocity * (0.01 if k < 30 else 0.02)
-        periods.append(assert_machine_code_equals_python(measure_tick_period, sums, motion))
-        measure_tick_period(sums, motion)
+        q, v = np.concatenate([motion.com, [0.0, 0.0, 0.0, 1.0]]), np.concatenate([motion.velocity, np.zeros(3)])
+        periods.append(assert_machine_code_equals_python(measure_tick_period, sums, motion, q, v))
+        measure_tick_period(sums, motion, q, v)
     assert not any(periods[:30]) and any(periods)
     assert_compiled_equals_python(reset_tick_period, sums)

@@ -32,9 +32,9 @@ POSITION_SIZES = {"free": 3, "planar": 2}
 
 #: Number of first calls of `Dynamics.update` in which the unit of q is checked.
 UNIT_CHECKS = 10
-#: Excess over a position limit from which on an angle seems to be in degrees [rad]: 2.5 turns.  Dynamics at states some
-#: turns beyond the limits, as random ones are, is no mistake.
-MAX_ANGLE_EXCESS = 5.0 * math.pi
+#: Factor of the excess over a position limit that `JointUnits` accepts: 2.5 turns.  Dynamics at states some turns beyond
+#: the limits, as random ones are, is no mistake.
+EXCESS_FACTOR = 5.0
 
 Forces = Mapping[str, Numbers | pin.Force]
 
@@ -132,7 +132,7 @@ class Dynamics(StrictAttributes):
         ):
             q, v = self._boundary.examine(q=q, v=v)
             if self._unit_checks:
-                self._joint_units = self._joint_units or JointUnits(self._robot, max_angle_excess=MAX_ANGLE_EXCESS)
+                self._joint_units = self._joint_units or JointUnits(self._robot, excess_factor=EXCESS_FACTOR)
                 self._joint_units.warn("q", q)
                 self._unit_checks -= 1
                 self._max_norm = 0.0 if self._unit_checks else MAX_CONFIGURATION_NORM

@@ -28,17 +28,18 @@ class JointUnits:
 
     Args:
         robot: the robot.
-        max_angle_excess: excess over a position limit from which on an angle is in degrees [rad].
+        excess_factor: factor of the excess over a limit from which on the unit is in doubt.
     """
 
-    def __init__(self, robot: Robot, *, max_angle_excess: float = MAX_ANGLE_EXCESS) -> None:
+    def __init__(self, robot: Robot, *, excess_factor: float = 1.0) -> None:
         self._robot, self._has_warned = robot, False
         joints = [robot.tree.joints_by_name[name] for name in robot.actuated]
         self._index = np.array([robot.configuration_index(joint.name) for joint in joints], dtype=np.intp)
         lower, upper = robot.lower[self._index], robot.upper[self._index]
-        excess = np.array([max_angle_excess] * len(joints))
+        excess = np.array([MAX_ANGLE_EXCESS] * len(joints))
         sliding = np.array([joint.type == "prismatic" for joint in joints], dtype=bool)
         excess[sliding] = np.maximum(MAX_SLIDING_EXCESS * (upper - lower)[sliding], MIN_SLIDING_EXCESS)
+        excess *= excess_factor
         limited = np.isfinite(lower) & np.isfinite(upper)
         self._low, self._high = np.where(limited, lower - excess, -np.inf), np.where(limited, upper + excess, np.inf)
         smallest = np.minimum(np.abs(self._low), np.abs(self._high)).min(initial=np.inf)
