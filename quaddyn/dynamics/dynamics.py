@@ -32,8 +32,8 @@ POSITION_SIZES = {"free": 3, "planar": 2}
 
 #: Number of first calls of `Dynamics.update` in which the unit of q is checked.
 UNIT_CHECKS = 10
-#: Factor of the excess over a position limit that `JointUnits` accepts: 2.5 turns.  Dynamics at states some turns beyond
-#: the limits, as random ones are, is no mistake.
+#: Factor of the excess over a position limit that `JointUnits` accepts: 2.5 turns.  Dynamics at states some turns
+#: beyond the limits, as random ones are, is no mistake.
 EXCESS_FACTOR = 5.0
 
 Forces = Mapping[str, Numbers | pin.Force]
