@@ -271,14 +271,16 @@ def recording(ticks: int = 10, dt: float = 0.01) -> FakeLog:
     stages = [SimpleNamespace(value="rise" if i < 4 else "run") for i in range(ticks)]
     robot = SimpleNamespace(nq=1)
     return FakeLog(
-        name="dog", metadata={"dt": dt, "robot": "<robot/>"}, stages=stages, statuses=("solved",), faults=(),
-        robot=lambda *a, **k: robot, state=lambda i, machine: (float(i), -float(i)),
+        name="dog", metadata={"dt": dt, "robot": "<robot/>", "feet": ["FL", "FR"]}, stages=stages,
+        statuses=("solved",), faults=(), robot=lambda *a, **k: robot, state=lambda i, machine: (float(i), -float(i)),
         records={
             "begun": 5.0 + dt * np.arange(ticks),
             "status": np.array([b"solved"] * ticks),
             "reason": np.array([b""] * (ticks - 1) + [b"fell"]),
-            "command_tau": np.array([[float(i), np.nan] for i in range(ticks)]),
+            "torque": np.array([[np.nan, np.nan] if i < 4 else [-float(i), 1.0] for i in range(ticks)]),
+            "foot_forces": np.array([[np.nan, np.nan] if i < 4 else [float(i), 2.0] for i in range(ticks)]),
         },
+        commanded_torques=np.array([[float(i), np.nan] for i in range(ticks)]),
     )  # fmt: skip
 
 
@@ -295,7 +297,8 @@ def test_recording_is_played_in_the_viewer(
     assert [call[1][0] for call in (first, *rest)] == [0.0, 3.0, 6.0, 9.0], "thirty frames per second"
     assert first[2]["caption"] == "rise | solved" and rest[-1][2]["caption"] == "run | solved | fell"
     assert (first[2]["time"], first[2]["v"]) == (0.0, 0.0) and rest[0][2]["time"] == pytest.approx(0.03)
-    assert rest[0][2]["tau"].tolist() == [3.0, 0.0]
+    assert rest[0][2]["tau"].tolist() == [3.0, 0.0] and rest[0][2]["forces"] is None, "commanded where not measured"
+    assert rest[1][2]["tau"].tolist() == [-6.0, 1.0] and rest[1][2]["forces"]["FL"].tolist() == [0.0, 0.0, 6.0]
     assert record == ("record", (page,), {"title": "dog, run"}) and closed == "closed"
     log = recording(2, 0.1)
     assert "dog at http://here/; press Ctrl-C to quit" in run_command("log", "view", tmp_path / "run", "--port", "5")
@@ -326,7 +329,7 @@ def test_recordings_are_printed_compared_and_replayed(monkeypatch: pytest.Monkey
     file.touch()
     assert run_command("log", "show", file) == "dog, some ticks\n"
     assert json.loads(run_command("log", "show", file, "--json")) == {
-        "dt": 0.01, "robot": "dog", "ticks": 10, "stages": {"rise": 4, "run": 6}, "statuses": ["solved"], "faults": [],
+        "dt": 0.01, "feet": ["FL", "FR"], "robot": "dog", "ticks": 10, "stages": {"rise": 4, "run": 6}, "statuses": ["solved"], "faults": [],
     }  # fmt: skip
     plotted: list[Path] = []
     log.plot = plotted.append

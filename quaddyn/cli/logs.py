@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -18,6 +18,10 @@ from .app import LOOPBACK_ADDRESS, HostOption, PackagesOption, PortOption, app
 from .completion import COMPLETIONS
 from .console import check_writable, err, out, page_addresses, print_text, wait_for_interrupt
 from .renamed_options import renamed_commands
+
+if TYPE_CHECKING:
+    from ..robot.robot import Robot
+    from ..urdf.tree import Array
 
 log_app = typer.Typer(
     cls=renamed_commands("log", {"export-mcap": "mcap", "motors": "fit-actuators"}),
@@ -134,7 +138,10 @@ def view(
     port: PortOption = 0,
     host: HostOption = LOOPBACK_ADDRESS,
 ) -> None:
-    """Play a log in the browser: state, torques, contact forces of simulations, stage, faults, status and mode."""
+    """Play a log in the browser: state, torques, contact forces, stage, faults, status and mode.
+
+    Recordings of robots show measured torques, else the commanded ones, and measured foot forces as vertical forces.
+    """
     from ..runtime import load_log
     from ..simulation import Log
     from ..viewer import Viewer
@@ -148,6 +155,7 @@ def view(
     name = log.initial_checkpoint.robot if isinstance(log, Log) else log.name
     dt = log.initial_checkpoint.dt * log.steps_per_tick if isinstance(log, Log) else log.metadata["dt"]
     frames = range(0, len(times), max(1, round(1.0 / (FPS * dt))))
+    commanded_torques = log.tau if isinstance(log, Log) else log.commanded_torques
     with Viewer(model, open_browser=record is None, fps=FPS, port=port, host=host) as viewer:
 
         def show_tick(i: int) -> None:
@@ -159,8 +167,17 @@ def view(
             else:
                 records = log.records
                 q, v = log.state(i, model)
-                tau = np.where(np.isfinite(records["command_tau"][i]), records["command_tau"][i], 0.0)
+                tau = records["torque"][i] if np.isfinite(records["torque"][i]).all() else commanded_torques[i]
+                tau = np.where(np.isfinite(tau), tau, 0.0)
                 caption_parts = [log.stages[i].value, records["status"][i].decode(), records["reason"][i].decode()]
+                if v is None and model.root == "free" and model.legs:
+                    put_feet_on_floor(model, q)
+                    caption_parts.append("base not estimated")
+                if np.isfinite(records["foot_forces"][i]).all():
+                    forces = {
+                        foot: np.array([0.0, 0.0, force])
+                        for foot, force in zip(log.metadata["feet"], records["foot_forces"][i], strict=True)
+                    }
             text = " | ".join(word for word in caption_parts if word)
             viewer.show(q, v=v, tau=tau, forces=forces, caption=text, time=float(times[i]) - start_time)
 
@@ -182,6 +199,14 @@ def view(
             show_tick(i)
 
         wait_for_interrupt(show_next)
+
+
+def put_feet_on_floor(robot: Robot, q: Array) -> None:
+    """Changes the height of the base in a configuration (nq,) so that the lowest foot touches the floor z = 0."""
+    from ..dynamics import Dynamics
+
+    dynamics, feet = Dynamics(robot), [leg.foot for leg in robot.legs.values()]
+    q[2] -= min(dynamics.frame_placement(q, foot.name).translation[2] - foot.radius for foot in feet)
 
 
 @log_app.command()
