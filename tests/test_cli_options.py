@@ -329,7 +329,8 @@ def test_recordings_are_printed_compared_and_replayed(monkeypatch: pytest.Monkey
     file.touch()
     assert run_command("log", "show", file) == "dog, some ticks\n"
     assert json.loads(run_command("log", "show", file, "--json")) == {
-        "dt": 0.01, "feet": ["FL", "FR"], "robot": "dog", "ticks": 10, "stages": {"rise": 4, "run": 6}, "statuses": ["solved"], "faults": [],
+        "dt": 0.01, "feet": ["FL", "FR"], "robot": "dog", "ticks": 10, "stages": {"rise": 4, "run": 6},
+        "statuses": ["solved"], "faults": [],
     }  # fmt: skip
     plotted: list[Path] = []
     log.plot = plotted.append
