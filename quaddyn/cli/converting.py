@@ -72,7 +72,7 @@ def convert(
 
 
 def _write_mjcf(robot: Robot, out: Path) -> None:
-    """Writes a robot as MJCF with its meshes, and states what is left out."""
+    """Writes a robot as MJCF with its meshes, and prints the names of data that an MJCF cannot contain."""
     from ..simulation.mjcf_writer import write_mjcf
 
     folder, files, missing = out.with_name(f"{out.stem}_meshes"), dict[MeshShape, str](), list[str]()
@@ -111,7 +111,7 @@ def _copy_mesh(shape: MeshShape, folder: Path, number: int) -> str | None:
 
 
 def _is_binary_stl(data: bytes, suffix: str) -> bool:
-    """Returns whether data are binary STL, the only one that MuJoCo reads."""
+    """Returns whether data are binary STL, the only kind of STL that MuJoCo reads."""
     return suffix == ".stl" and len(data) == STL_HEADER + STL_TRIANGLE * int.from_bytes(data[80:84], "little")
 
 

@@ -5,7 +5,7 @@ function with ``@entry`` is called from Python as machine code, and its `Entry.p
 entries of one module, and all functions that they call, form one compilation unit: one object file, which is compiled
 once and cached (`object_cache`), or shipped prebuilt with the package.  A package whose ``__init__`` sets
 ``__compilation_unit__``, a title, is one unit with the entries of all its modules, so that functions which several of
-them call are compiled once; a module in it that sets ``__compilation_unit__ = ""`` remains a unit of its own.
+them call are compiled once; a module of the package with ``__compilation_unit__ = ""`` is compiled separately.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ PREBUILT_FOLDER = PACKAGE / "_objects"
 CACHE_KIND = "unit"
 #: Decorator of a function that Python calls as machine code, at the beginning of a line.
 ENTRY_DECORATOR = re.compile(r"^@entry\(", re.MULTILINE)
-#: Assignment in a module that is a unit of its own, although its package is one.
+#: Assignment by which a module is compiled separately from the other modules of its package.
 SEPARATE_UNIT = re.compile(r'^__compilation_unit__ = ""', re.MULTILINE)
 
 
@@ -70,7 +70,7 @@ def defines_entries(file: Path) -> bool:
 
 
 def _is_separate(file: Path) -> bool:
-    """Returns whether a Python file is a unit of its own, although its package may be one."""
+    """Returns whether a Python file is compiled separately from the other modules of its package."""
     return SEPARATE_UNIT.search(file.read_text(encoding="utf-8")) is not None
 
 

@@ -98,7 +98,7 @@ class LaneMemory:
         return [place_registers(value, kind, address) for value, kind in zip(self._values, self._kinds, strict=True)]
 
     def first_byte(self, x: NDArray[np.generic]) -> int:
-        """Returns the distance of the first entry of an array in the first lane from the begin of its block [bytes]."""
+        """Returns the offset of the first entry of an array of the first lane in its block [bytes]."""
         address = _address(x)
         segment = next(s for s in self._segments if s.start <= address < s.end)
         return BLOCK_LANES * (8 * segment.first_word + address - segment.start)

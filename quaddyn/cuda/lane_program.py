@@ -21,7 +21,7 @@ from ..compiler.lane_memory import LaneMemory
 from ..compiler.signatures import signature_of
 from ..errors import ArgumentError, ArgumentTypeError
 from ..exclusive_call import ExclusiveCall
-from .arrays import ArrayView, CudaArray, contiguous_strides, view_array
+from .arrays import ArrayView, CudaArray, contiguous_strides, to_device, view_array
 from .driver import Device, LoadedKernel
 
 #: Maximum memory for the lanes in progress [bytes].
@@ -30,6 +30,8 @@ MAX_WORKSPACE: Final = 8 << 30
 ENTRY_BYTES: Final = 8 * BLOCK_LANES
 #: Sets of arguments that a program keeps on the GPU.
 _MAX_RECORDS: Final = 64
+#: Arrays that `UploadedArrays` keeps on the GPU.
+_MAX_UPLOADED: Final = 16
 
 
 def load_lane_kernel(gpu: Device, function: Callable[..., Any]) -> LoadedKernel:
@@ -66,6 +68,26 @@ class DeviceCopies:
     def values(self) -> Iterable[tuple[NDArray[Any], CudaArray]]:
         """Returns all arrays and their copies."""
         return self._copies.values()
+
+
+class UploadedArrays:
+    """Small arrays of the host that calls of a batch repeat, such as gains, each copied to a GPU once.
+
+    Args:
+        device: "cuda" or "cuda:N".
+    """
+
+    def __init__(self, device: str) -> None:
+        self._device, self._copies = device, dict[bytes, CudaArray]()
+
+    def address(self, x: NDArray[Any]) -> int:
+        """Returns the address of the copy of an array; all arrays must have the same dtype and shape."""
+        key = x.tobytes()
+        if key not in self._copies:
+            if len(self._copies) == _MAX_UPLOADED:
+                self._copies.clear()  # the driver frees memory when the kernels that read it have ended
+            self._copies[key] = to_device(x, self._device)
+        return self._copies[key].address
 
 
 class DeviceState(ExclusiveCall):

@@ -31,7 +31,7 @@ SIGNIFICANCE_LEVEL = 2.0
 MIN_SAMPLES = 2.0
 #: Rotor inertia that is neglected, as a fraction of the inertia that the model has at the joint.
 NEGLIGIBLE_FRACTION = 0.1
-#: Coefficients of determination up to which a fit is not used, and from which on it is fully used.
+#: Coefficients of determination up to which a fit is not used, and above which it is fully used.
 MIN_DETERMINATION, FULL_DETERMINATION = 0.85, 0.95
 #: Minimum of one minus the squared correlation of acceleration and velocity, below which they cannot be distinguished.
 MIN_INDEPENDENCE = 1e-3

@@ -293,7 +293,7 @@ class Subproblem(NamedTuple):
 
 
 class LevelObjective(NamedTuple):
-    """Objective of a level, ``|J x - target|^2``: its equalities, and its inequalities whose bounds meet."""
+    """Objective of a level, ``|J x - target|^2``: its equalities, and its inequalities with equal bounds."""
 
     J: Matrix  # (n, m) rows
     target: Vector  # (m,) target values

@@ -168,7 +168,7 @@ class ForceFactor:
             factor.add_rows(later, count)
 
     def correlation(self, beta: Array, of_noise: float, n_parameters: float) -> float:
-        """Returns how many correlated residuals count as one, see `Accumulator.correlations`.
+        """Returns the number of correlated residuals worth one independent one, see `Accumulator.correlations`.
 
         It is estimated by the squared sums of residuals over blocks, where these clearly exceed those of the noise.
         Mean and linear change in the course of the data do not count, see `mean_residual` and `drift`.
@@ -472,11 +472,11 @@ class Accumulator:
         return np.array([row.drift(beta) for row in self.rows])
 
     def filter_correlation(self) -> float:
-        """Returns how many samples count as one, because of the filter that they passed; 1 without one."""
+        """Returns the number of filtered samples that are worth one independent sample; 1 without a filter."""
         return self.samples / self.effective_samples if self.samples else 1.0
 
     def correlations(self, beta: Array) -> Array:
-        """Returns how many correlated residuals count as one (nv,), for each generalized force.
+        """Returns the number (nv,) of correlated residuals worth one independent one, by generalized force.
 
         That is the variance of the mean of successive residuals, relative to that of as many independent ones; 1 for
         white noise. Parameters of motion that is slow compared with the noise have a variance larger by this factor. It
@@ -487,7 +487,7 @@ class Accumulator:
         return np.array([row.correlation(beta, of_noise, n_parameters) for row in self.rows])
 
     def noise_levels(self, beta: Array) -> Array:
-        """Returns the standard deviation (nv,) of the independent errors that affect the parameters like the residuals.
+        """Returns the standard deviation (nv,) of independent errors with the effect of the residuals.
 
         For residuals that a low-pass has left that is the noise before the low-pass [N m, N].
         """

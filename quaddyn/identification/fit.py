@@ -32,7 +32,7 @@ MIN_PRIOR_WEIGHTS = (1e-15, 1e-13, 1e-11, 1e-8)
 #: Weights of the prior that are tried in turn where none is given, as long as the prior shifts a base parameter by
 #: more than this number of its standard deviations.
 PRIOR_WEIGHTS, MAX_PRIOR_SHIFT = (1.0, 0.1, 1e-2, 1e-3), 1.0
-#: Residuals by the prior below this fraction of the measured force are ignored.
+#: Residuals that the prior causes are ignored below this fraction of the measured force.
 MIN_SHIFT_RESIDUAL = 1e-3
 
 
@@ -207,7 +207,7 @@ def fit_accumulated(
 
 
 def _shift_residuals(accumulator: Accumulator, beta: Array, best: Array) -> Array:
-    """Returns root mean squares (nv,) of the part of the residuals that the best parameters would not leave.
+    """Returns root mean squares (nv,) of the part of the residuals that the prior causes.
 
     Parts below `MIN_SHIFT_RESIDUAL` of the measured generalized force are zero.
     """

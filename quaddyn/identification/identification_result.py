@@ -105,7 +105,7 @@ class Identification(FrozenArrays):
         shift_residual: (nv,) root mean square of the part of `noise` that is due to `shift` [N m, N].
         sticking: by actuated joint the fraction of samples in which it hardly moves, see
             `Accumulator.sticking_fractions`.
-        correlation: (nv,) how many correlated residuals of each generalized force count as one, see
+        correlation: (nv,) number of correlated residuals of each generalized force worth one independent one, see
             `Accumulator.correlations`; `covariance` accounts for it where the noise is estimated.
         prior_reducible: whether a smaller weight of the prior would change the base parameters noticeably.
         filter_correlation: the same number of residuals for noise alone, which the filter of the samples correlates.
@@ -170,9 +170,9 @@ class Identification(FrozenArrays):
                 for i in correlated[:MAX_LISTED_SHIFTS]
             )
             out.append(
-                f"residuals of {len(correlated)} generalized forces are not noise but correlated (samples that "
-                f"count as one: {listed}; noise: {self.filter_correlation:.0f}); friction, contacts, transmissions "
-                "or times differ from the model; where the noise was estimated, standard deviations are increased "
+                f"residuals of {len(correlated)} generalized forces are not noise but correlated (number of "
+                f"samples worth one independent one: {listed}; of noise: {self.filter_correlation:.0f}); friction, "
+                "contacts, transmissions or times differ from the model; where the noise was estimated, standard deviations are increased "
                 "accordingly, but they do not contain errors of the model that the parameters compensate"
             )
         if self.sticking_joints:

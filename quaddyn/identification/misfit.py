@@ -12,7 +12,7 @@ from .base_parameters import BaseParameters
 from .samples import MeasuredForces, Samples, iterate_samples
 from .stacked_regressor import iterate_chunks
 
-#: Correlation of two torques from which on one is taken for the other.
+#: Correlation of two torques above which one is taken for the other.
 MIN_CORRELATION = 0.8
 #: Cause if neither order nor sign of the torques is.
 UNKNOWN_CAUSE = "check order, signs and units of the positions, and that positions and torques have the same times"

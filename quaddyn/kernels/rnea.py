@@ -1,17 +1,27 @@
 """Inverse dynamics and joint-space inertia, traced over a mechanism.
 
-*Inverse dynamics*: recursive Newton-Euler with second moments.  Per body ``U = [dw]x + [w]x [w]x`` (w, dw: angular
-velocity and acceleration): a point r accelerates with ``a + U r``, so that force and moment about the origin are ``m a
-+ U h`` and ``h x a`` plus the antisymmetric part of ``U K``.  A joint's axis z is fixed in both bodies, hence ``U z =
-R^T U_parent z``: U's third column is only turned, and as ``U13 = wx wz + dwy``, ``U23 = wy wz - dwx``, ``U33 = -(wx^2 +
-wy^2)``, dw need not be propagated.
+*Inverse dynamics*: recursive Newton-Euler with second moments.  With the angular velocity w and acceleration dw of a
+body, a point r accelerates with
+
+    a + U r,    U = [dw]x + [w]x [w]x,
+
+so that force and moment about the origin are ``m a + U h`` and ``h x a`` plus the antisymmetric part of ``U K``.  A
+joint's axis z is fixed in both bodies, hence ``U z = R^T U_parent z``: the third column of U is only rotated.  Its
+entries
+
+    U13 = wx wz + dwy,    U23 = wy wz - dwx,    U33 = -(wx^2 + wy^2)
+
+contain dw, which therefore need not be propagated.
 
 Sources: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapter 5; Khalil and Kleinfinger, *Minimum operations
 and minimum parameters of the dynamic models of tree structure robots*, 1987.
 
-*Joint-space inertia*: composite rigid bodies with second moments.  A composite's m, h, K are the sum over a subtree.
-Under a unit acceleration of its own joint about z, force and moment are ``(-h_y, h_x, 0)`` and ``(-K_xz, -K_yz, K_xx +
-K_yy)``, which then climb to the root.
+*Joint-space inertia*: composite rigid bodies with second moments.  m, h and K of a composite body are sums over a
+subtree.  Under a unit acceleration of its own joint about z, the force and the moment on it are
+
+    (-h_y, h_x, 0),    (-K_xz, -K_yz, K_xx + K_yy),
+
+which are then propagated to the root.
 
 Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, section 6.2.
 """

@@ -92,9 +92,9 @@ NOMINAL_CLEARANCE, TOUCHDOWN_SPEED, TARGET_DEPTH = 0.15, 0.15, 0.01
 #: Reduction of the clearance on a slope, divided by the sine of its angle [l], and minimum clearance [l]: motors of
 #: heavy legs are near their limits there.
 SLOPE_CLEARANCE_REDUCTION, MIN_CLEARANCE = 0.3, 0.06
-#: Fraction of the swing from which on a contact is a touchdown; before, it is a stumble.
+#: Fraction of the swing above which a contact is a touchdown; before, it is a stumble.
 TOUCHDOWN_PHASE = 0.6
-#: Fraction of the swing from which on the foot is far from level ground, until `TOUCHDOWN_PHASE`.
+#: Fraction of the swing above which the foot is far from level ground, until `TOUCHDOWN_PHASE`.
 MID_SWING_START = 0.2
 #: The same as `TOUCHDOWN_PHASE` for accelerated steps on even ground, where fast feet scrape, and height over the
 #: ground, or over a foothold on a map, below which a foot whose swing has ended then counts as in contact [l].

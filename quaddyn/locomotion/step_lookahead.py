@@ -51,7 +51,7 @@ def find_edges(
         path: strip of terrain along the direction of motion.
         max_ditch: width up to which ditches are filled [samples]; edges in the first `max_ditch` samples do not count.
         slope_length: length over which the slope is measured [samples].
-        middle: sample from which on edges are ahead of the robot.
+        middle: index of the first sample at which edges are ahead of the robot.
         min_rise: minimum rise over two samples of an edge [m].
         work: (2, samples) scratch; the first row receives the heights along the path.
         edges: (5,) written: rise and fall behind, rise and fall ahead, and rise or fall over `slope_length`; 0 where

@@ -35,7 +35,7 @@ MAX_SOLE_THICKNESS, MIN_SOLE_WIDTH, MIN_SOLE_COSINE = 0.02, 0.1, 0.3
 #: Square of a wheel's distance of the center of mass from its axis, as a fraction of its inertia per mass.  Wheels of
 #: real files reach 2e-4, since their inertia is that of a drawing or of a fit.
 WHEEL_BALANCE = 1e-3
-#: Range of a revolute joint [rad] from which on it rotates a wheel; no other joint of a leg turns three times.
+#: Range of a revolute joint [rad] above which it rotates a wheel; no other joint of a leg turns three times.
 MIN_WHEEL_RANGE = 3.0 * 2.0 * np.pi
 #: Distance from the farthest vertex of a mesh along the leg below which others are as far, as a fraction of the mesh's
 #: extent: the digits of single precision in an STL file.

@@ -189,7 +189,7 @@ MIN_TORSO_RISE = 0.15
 #: A limb beside a leg, nearer than this fraction of the least distance between legs, is the other half of its drive.
 DRIVE_DISTANCE_FRACTION = 0.4
 
-#: Ratio of the distances between the hips of sprawling legs along y and x from which on the robot faces along y.
+#: Ratio of the distances between the hips of sprawling legs along y and x above which the robot faces along y.
 MAX_ASPECT_OF_SQUARE = 1.2
 #: Legs of a planar base whose hips are farther apart than this fraction of their length are a front and a rear leg.
 MIN_ROW_DISTANCE = 0.1

@@ -20,7 +20,7 @@ from .validation import GRAVITY
 MIN_EFFORT_FRACTION = 0.15
 #: Radius of a foot as a fraction of the length of its leg, above and below which it is in another unit.
 MAX_FOOT_RATIO, MIN_FOOT_RATIO = 0.7, 2e-4
-#: Offset of a joint or center of mass, as a ratio to that of another leg and in m, from which on its unit is wrong.
+#: Offset of a joint or center of mass, as a ratio to that of another leg and in m, above which its unit is wrong.
 MAX_OFFSET_RATIO, MIN_OUTLYING_OFFSET = 8.0, 0.2
 #: Distance of a wheel's contact from its axis at most, as a fraction of its radius.
 WHEEL_OFFSET = 0.1

@@ -10,11 +10,12 @@ import numpy as np
 from ..urdf.tree import Array
 from .robot import Robot
 
-#: Excess over a position limit from which on an angle is in degrees [rad]: half a turn.
+#: An angle beyond a position limit by more than this is taken to be in degrees [rad]: half a turn.
 MAX_ANGLE_EXCESS = math.pi
-#: Excess over a position limit from which on a sliding joint is in millimeters, in ranges of the joint and [m].
+#: The position of a sliding joint beyond a limit by more than these is taken to be in millimeters: in ranges of the
+#: joint and in [m]; the larger one counts.
 MAX_SLIDING_EXCESS, MIN_SLIDING_EXCESS = 10.0, 1.0
-#: Values beyond this are in no usual unit [degrees, mm].
+#: Larger values are not explained by another unit [degrees, mm].
 MAX_VALUE = 1e4
 #: Multiple of the height of the base in the home configuration, or of the leg length, beyond which heights are in
 #: millimeters.
@@ -22,13 +23,13 @@ MAX_HEIGHT_RATIO = 100.0
 
 
 class JointUnits:
-    """Check of configurations for joint positions in degrees or millimeters, for those that callers give.
+    """Check of the configurations that callers pass: whether joint positions seem to be in degrees or millimeters.
 
     Only joints with limits are checked.  Values a little beyond a limit are accepted, as measured ones are.
 
     Args:
         robot: the robot.
-        excess_factor: factor of the excess over a limit from which on the unit is in doubt.
+        excess_factor: factor of the excess over a limit that is accepted.
     """
 
     def __init__(self, robot: Robot, *, excess_factor: float = 1.0) -> None:

@@ -314,13 +314,13 @@ MAX_REVOLUTE_LIMIT, MAX_UNSYMMETRIC_LIMIT = 4.0 * 2.0 * math.pi, 2.5 * 2.0 * mat
 #: Up to this [degrees] a limit is an angle in degrees; beyond, the joint is unlimited.
 MAX_DEGREES = 1080.0
 #: Range below which a revolute joint hardly moves [rad], a turn in degrees that are given as radians; and the number of
-#: joints from which on it is no coincidence that all ranges are as narrow.
+#: joints above which it is no coincidence that all ranges are as narrow.
 MAX_NARROW_RANGE, MIN_NARROW_JOINTS = 0.12, 3
 #: Upper ends of symmetric ranges [rad] that mean "no limit".
 UNLIMITED_VALUES = (100.0, 1000.0)
-#: Distance from the root to the farthest link [m] from which on lengths are in another unit.
+#: Distance from the root to the farthest link [m] above which lengths are in another unit.
 MAX_SIZE = 20.0
-#: Total mass [kg], and mass per volume of a cube around the robot [kg/m^3], from which on masses are in another unit.
+#: Total mass [kg], and mass per volume of a cube around the robot [kg/m^3], above which masses are in another unit.
 #: Robots that stand or reach have 1 to 200 kg/m^3; a cube of solid aluminium has 2,700.
 MAX_MASS, MAX_DENSITY = 1e4, 3e3
 #: Size of a link divided by its radius of gyration, as robots have it in the median: 3.5 for a thin rod.
@@ -331,11 +331,11 @@ USUAL_SIZE = 0.5
 #: inertias in g m^2 1/32.
 MAX_EXCESS, MIN_EXCESS = 10.0, 0.05
 #: Radius of gyration of a single link above which a unit error is assumed, as a fraction of the distance from the root
-#: to the farthest link; and the fraction of the robot's mass from which on a link counts.
+#: to the farthest link; and the fraction of the robot's mass above which a link counts.
 MAX_GYRATION_FRACTION, MIN_MASS_FRACTION = 1.5, 0.01
 #: Radius of gyration of most links [m]; a mass below the second number [kg] is a placeholder.
 USUAL_GYRATION, MIN_CREDIBLE_MASS = 0.1, 1e-3
-#: Range of a prismatic joint from which on it is in another unit [distance from the root to the farthest link].
+#: Range of a prismatic joint above which it is in another unit [distance from the root to the farthest link].
 MAX_TRAVEL_RATIO = 50.0
 #: Ratio of a length to the median of the lengths of a file above which it is in another unit, if others are not.
 MAX_LENGTH_RATIO = 30.0
@@ -345,7 +345,7 @@ USUAL_VALUE_UNCERTAINTY = 4.0
 LENGTHS = MappingProxyType({"centimeters": 1e-2, "inches": 0.0254, "millimeters": 1e-3})
 INERTIAS = MappingProxyType({"g m^2": 1e-3, "kg cm^2": 1e-4, "kg mm^2": 1e-6, "g cm^2": 1e-7, "g mm^2": 1e-9})
 #: Mass of a payload [masses of the robot], and its size and its distance from the origin of its link [distance from the
-#: root to the farthest link], from which on they are in another unit; and the usual size and distance.
+#: root to the farthest link], above which they are in another unit; and the usual size and distance.
 MAX_PAYLOAD_MASS, MAX_PAYLOAD_DISTANCE, USUAL_PAYLOAD_DISTANCE = 5.0, 3.0, 0.3
 
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from ..compiler.kinds import RecordKind, record_kind
 from ..compiler.lane_memory import collect_arrays, place_registers
-from ..cuda.arrays import CudaArray, current_stream, stream_handle, to_device
+from ..cuda.arrays import CudaArray, current_stream, stream_handle
 from ..cuda.driver import device
-from ..cuda.lane_program import DeviceState, LaneProgram, LaneWorkspace, chunks, to_host, view_rows
+from ..cuda.lane_program import DeviceState, LaneProgram, LaneWorkspace, UploadedArrays, chunks, to_host, view_rows
 from ..errors import ArgumentError
 from ..robot.arguments import Numbers, check_integer
 from ..strict_attributes import StrictAttributes
@@ -21,9 +21,6 @@ from .lane_steps import step_lane
 from .lane_worker import SteppedPlant
 from .lanes import INITIAL_CONTACTS, LaneLayout
 from .plant_data import PlantData, with_shared_memory
-
-#: Rows of commands in host memory of which copies on the GPU are kept.
-_MAX_ROWS = 16
 
 
 class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres", "links", "device")):
@@ -93,7 +90,7 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
             "parameters": place_registers(host._parameters, self._fields["parameters"], copies.address),
         }
         self._no_states = [0, 0, 1, self.robot.nq + self.robot.nv]
-        self._rows = dict[bytes, CudaArray]()
+        self._rows = UploadedArrays(self.device)
 
     # -- state -----------------------------------------------------------------------------------------------
     @property
@@ -265,12 +262,7 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
 
     def _upload(self, row: NDArray[np.float64]) -> list[int]:
         """Returns the registers of a row for all lanes in host memory, which is copied once."""
-        key = row.tobytes()
-        if key not in self._rows:
-            if len(self._rows) == _MAX_ROWS:
-                self._rows.clear()  # the driver frees memory when the kernels that read it have ended
-            self._rows[key] = to_device(row, self.device)
-        return [self._rows[key].address, 1, self.robot.nu]
+        return [self._rows.address(row), 1, self.robot.nu]
 
     def __repr__(self) -> str:
         return (

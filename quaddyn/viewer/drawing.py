@@ -212,7 +212,7 @@ _ARROW_TIME = 0.5
 _ARROW_HEIGHT, _ARROW_SPACING = 0.3, 0.06
 #: Distance between the dots of a trail [robot lengths].
 _TRAIL_SPACING = 0.02
-#: Foothold cost from which on the last color is used, and radius of a candidate's dot [side lengths of a cell].
+#: Foothold cost above which the last color is used, and radius of a candidate's dot [side lengths of a cell].
 _MAX_SHOWN_COST, _CANDIDATE_RADIUS = 3.0, 0.35
 #: Length of a ground normal [robot lengths].
 _NORMAL_LENGTH = 0.25

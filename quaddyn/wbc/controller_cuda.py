@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from ..compiler.kinds import record_kind
 from ..compiler.lane_memory import collect_arrays, place_registers, share_memory
-from ..cuda.arrays import CudaArray, convert_result, current_stream, stream_handle, to_device, view_array
+from ..cuda.arrays import CudaArray, convert_result, current_stream, stream_handle, view_array
 from ..cuda.driver import LoadedKernel, device
 from ..cuda.lane_program import (
     ENTRY_BYTES,
     DeviceState,
     LaneProgram,
     LaneWorkspace,
+    UploadedArrays,
     chunks,
     to_host,
     view_rows,
@@ -102,7 +103,7 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
             "lanes": place_registers(host._lanes, kinds["lanes"], self._state.copies.address),
             "kernel": [0],
         }
-        self._requests = dict[bytes, CudaArray]()
+        self._requests = UploadedArrays(self.device)
 
     # -- state -----------------------------------------------------------------------------------------------
     @property
@@ -218,9 +219,7 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
             return [view.address, self.n, count]
         else:
             mask = self._host._request_mask(check_contact_names(contacts, self.contacts))
-        if mask.tobytes() not in self._requests:
-            self._requests[mask.tobytes()] = to_device(mask, self.device)
-        return [self._requests[mask.tobytes()].address, 1, count]
+        return [self._requests.address(mask), 1, count]
 
     def __repr__(self) -> str:
         return (
