@@ -172,8 +172,9 @@ class Identification(FrozenArrays):
             out.append(
                 f"residuals of {len(correlated)} generalized forces are not noise but correlated (number of "
                 f"samples worth one independent one: {listed}; of noise: {self.filter_correlation:.0f}); friction, "
-                "contacts, transmissions or times differ from the model; where the noise was estimated, standard deviations are increased "
-                "accordingly, but they do not contain errors of the model that the parameters compensate"
+                "contacts, transmissions or times differ from the model; where the noise was estimated, standard "
+                "deviations are increased accordingly, but they do not contain errors of the model that the "
+                "parameters compensate"
             )
         if self.sticking_joints:
             words = (f"{joint} {self.sticking[joint]:.0%}" for joint in self.sticking_joints)
