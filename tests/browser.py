@@ -168,7 +168,10 @@ def chromium(
 
         def attach(path: str) -> Any:
             sock = socket.create_connection(("127.0.0.1", port))  # past any proxy of the environment
-            return stack.enter_context(connect(f"ws://127.0.0.1:{port}{path}", sock=sock, max_size=None))
+            # A test that waits for something else reads no messages for a while: with a bounded queue the answers to
+            # pings would wait behind unread events, and the connection would be closed.
+            address = f"ws://127.0.0.1:{port}{path}"
+            return stack.enter_context(connect(address, sock=sock, max_size=None, max_queue=None, ping_interval=None))
 
         def new_page() -> Page:
             browser = attach(root)

@@ -304,15 +304,18 @@ def test_dragged_link_pulls_the_robot_of_a_live_plant(new_page: Callable[[], Pag
         viewer.show_plant(plant)
         page.wait("quaddyn.isPullable && !document.getElementById('pull').hidden")
         camera = page.evaluate("quaddyn.viewer.camera.position.toArray()")
+        page.settle()  # the robot may have been drawn after the button was shown
+        trunk, wrench = go2.bodies[0].name, np.zeros(6)
+
+        def pulls_upward() -> bool:
+            wrench[:] = viewer.pull_forces(plant).get(trunk, np.zeros(6))
+            return bool(wrench[2] > 1.0)
+
         x, y = screen_position(page, "0")
         press_mouse(page, "Pressed", x, y, modifiers=2)  # with Ctrl
+        assert page.evaluate("quaddyn.inspector.pull?.slot") == 0
         press_mouse(page, "Moved", x + 40, y - 80, modifiers=2)
-        deadline = time.monotonic() + PATIENCE
-        trunk, wrench = go2.bodies[0].name, np.zeros(6)
-        while not wrench[2] > 1.0 and time.monotonic() < deadline:  # first that of the press, then that of the motion
-            time.sleep(0.01)
-            wrench = viewer.pull_forces(plant).get(trunk, wrench)
-        assert wrench[2] > 1.0, "upward, to the mouse"
+        assert wait_for(pulls_upward, PATIENCE), "upward, to the mouse"
         assert np.linalg.norm(wrench[:3]) <= 0.5 * go2.mass * 9.81 + 1e-6
         for _ in range(50):
             plant.step(np.zeros(go2.nu), external=viewer.pull_forces(plant))
@@ -326,6 +329,14 @@ def test_dragged_link_pulls_the_robot_of_a_live_plant(new_page: Callable[[], Pag
         assert page.evaluate("quaddyn.viewer.controls.enabled") is False
         press_mouse(page, "Released", x + 40, y - 80, modifiers=2)
         assert wait_for(lambda: viewer.pull_forces(plant) == {}, PATIENCE)
+        assert page.evaluate("quaddyn.inspector.pull") is None
+        x, y = screen_position(page, "0")
+        press_mouse(page, "Pressed", x, y, modifiers=2)
+        assert wait_for(lambda: viewer.pull_forces(plant) != {}, PATIENCE)
+        page.evaluate("dispatchEvent(new Event('blur'))")
+        assert page.evaluate("quaddyn.inspector.pull") is None, "a page without the focus neither pulls nor shows it"
+        assert wait_for(lambda: viewer.pull_forces(plant) == {}, PATIENCE)
+        press_mouse(page, "Released", x, y, modifiers=2)
         moved = np.subtract(page.evaluate("quaddyn.viewer.camera.position.toArray()"), camera)
         assert np.abs(moved).max() < 0.2, "the camera follows, and does not turn"
         watcher = new_page()

@@ -19,6 +19,8 @@ class Inspector {
     listen("pointermove", event => this.drag(event));
     listen("pointerup", event => this.release(event));
     listen("pointercancel", () => this.stopPulling());
+    addEventListener("blur", () => this.stopPulling());  // the drive releases its inputs then, too
+    document.addEventListener("visibilitychange", () => this.stopPulling());
   }
 
   add(bodies) {
