@@ -8,6 +8,7 @@ of processor time; the policy is then compared with standing still on commands t
 
 import argparse
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -125,25 +126,32 @@ def follow(agent: Agent, robot: str, scale: float = 1.0) -> float:
     return float(np.mean(errors))
 
 
-def main(picture: str | None = None, robot: str = "go2", n: int = 256, minutes: float = 4.0, seed: int = 0) -> dict:
-    """Returns the errors of the policy and of standing still [m/s], and the reward at the end."""
+def main(
+    picture: str | None = None, robot: str = "go2", n: int = 256, minutes: float = 4.0, seeds: Sequence[int] = (0,)
+) -> list[dict[str, float]]:
+    """Returns for each seed the errors of the policy and of standing still [m/s], and the reward at the end."""
     torch.set_num_threads(1)  # the simulation has the other cores
-    agent, curve = train(robot, n, minutes, seed)
-    found = {"policy": follow(agent, robot), "standing": follow(agent, robot, 0.0), "reward": curve[-1][1]}
-    print(f"error of velocity: {found['policy']:.3f} m/s, standing still: {found['standing']:.3f} m/s")
+    results, curves = [], {}
+    for seed in seeds:
+        agent, curves[seed] = train(robot, n, minutes, seed)
+        found = {"policy": follow(agent, robot), "standing": follow(agent, robot, 0.0), "reward": curves[seed][-1][1]}
+        print(f"seed {seed}: error {found['policy']:.3f} m/s, standing still: {found['standing']:.3f} m/s", flush=True)
+        results.append(found)
     if picture is not None:
         import matplotlib.pyplot as plt
 
         axes = plt.subplots(figsize=(6, 3.5), layout="constrained")[1]
-        axes.plot(*zip(*curve, strict=True))
+        for seed, curve in curves.items():
+            axes.plot(*zip(*curve, strict=True), label=f"seed {seed}")
         axes.set(xlabel="processor time [min]", ylabel="mean reward of a step", title="Go2 learns velocity commands")
+        axes.legend()
         axes.figure.savefig(picture, dpi=120)
-    return found
+    return results
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--picture", help="file of the learning curve")
-    parser.add_argument("--minutes", type=float, default=4.0, help="processor time of the training, over all threads")
-    parser.add_argument("--seed", type=int, default=0, help="seed")
+    parser.add_argument("--picture", help="file of the learning curves")
+    parser.add_argument("--minutes", type=float, default=4.0, help="processor time of a training, over all threads")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="seeds, one training each")
     main(**vars(parser.parse_args()))

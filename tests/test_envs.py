@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import time
 import warnings
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 import pytest
+from browser import require
 
 import quaddyn as qd
 import quaddyn.envs
 from quaddyn.envs import VelocityTask, register_environments
 from quaddyn.envs.registration import MissingGymnasium
 from quaddyn.errors import ArgumentError, ArgumentTypeError
+from quaddyn.simulation import HeightField
 
 NAME = "quaddyn/QuadrupedVelocity-v0"
 needs_gymnasium = pytest.mark.skipif(importlib.util.find_spec("gymnasium") is None, reason="needs gymnasium")
@@ -91,6 +94,49 @@ def test_falls_end_an_episode(go2: qd.Robot) -> None:
     assert has_fallen.tolist() == [False, True, True, False]
 
 
+def test_residuals_are_added_to_the_torques_of_a_locomotion_controller(go2: qd.Robot) -> None:
+    task = VelocityTask(2, go2, action="residuals", threads=1)
+    task.reset(seed=3)
+    q, v, command = task.batch.q.copy(), task.batch.v.copy(), task.command
+    walkers = qd.LocomotionController(go2, dt=4e-3).batch(2)
+    plants = qd.Simulation(go2, dt=4e-3, spheres={}, integrator="euler").batch(2)
+    plants.reset(q=q, v=v)
+    action = np.random.default_rng(0).uniform(-0.2, 0.2, (2, 12))
+    task.step(action)
+    for _ in range(5):
+        plants.step(walkers.compute(plants.q, plants.v, command).tau + 0.2 * go2.effort_limits * action)
+    np.testing.assert_array_equal(task.batch.q, plants.q)
+    for _ in range(150):
+        _, rewards, has_fallen, _ = task.step(np.zeros((2, 12)))
+    assert not has_fallen.any() and (rewards > 1.0).all(), "the controller follows the commands"
+
+
+@pytest.mark.parametrize("name", ["go2", "anymal_c"])
+def test_robots_start_on_the_terrain_and_observe_its_height(name: str) -> None:
+    robot = qd.load(name)
+    slope = HeightField.from_function(lambda x, y: 0.1 * x + 1.0, (-3.0, 3.0), (-2.0, 2.0), spacing=0.1)
+    points = np.array([[0.4, 0.0], [-0.4, 0.0], [0.0, 0.3]])
+    task = VelocityTask(6, robot, terrain=slope, start_area=(1.0, 0.5), height_points=points, threads=1)
+    observations = task.reset(seed=0)
+    q = task.batch.q
+    assert np.ptp(q[:, 0]) > 0.3 and np.abs(q[:, :2]).max() <= 1.0
+    for base, seen in zip(q, observations, strict=True):
+        forward = pin.Quaternion(base[3:7]).matrix()[:, 0]
+        turned = np.array([points @ [forward[0], -forward[1]], points @ [forward[1], forward[0]]]).T + base[:2]
+        heights = 0.1 * turned[:, 0] + 1.0 + robot.q_home[2] - base[2]
+        np.testing.assert_allclose(seen[-3:], heights, atol=1e-6)
+    for _ in range(50):
+        _, _, has_fallen, is_cut_off = task.step(np.zeros((6, robot.nu)))
+    assert not has_fallen.any() and not is_cut_off.any(), "a robot 1 m above the origin has not fallen"
+    above = task.batch.q[:, 2] - (0.1 * task.batch.q[:, 0] + 1.0)
+    assert ((above > 0.6 * robot.q_home[2]) & (above < 1.05 * robot.q_home[2])).all()
+    q = task.batch.q.copy()
+    q[2, 0] = 3.5  # beside the terrain
+    task.batch.reset(q=q)
+    _, _, _, is_cut_off = task.step(np.zeros((6, robot.nu)))
+    assert is_cut_off.tolist() == [False, False, True, False, False, False]
+
+
 def test_torques_as_actions(go2: qd.Robot) -> None:
     task = VelocityTask(2, go2, action="torques", threads=1)
     action = np.array([np.full(12, 0.1), np.full(12, 7.0)])
@@ -154,6 +200,7 @@ def test_wrong_arguments_are_named(go2: qd.Robot) -> None:
     task = VelocityTask(2, go2, threads=1)
     nan = np.zeros((2, 12))
     nan[1, 3] = np.nan
+    small = HeightField.from_function(lambda x, y: 0.0 * x, (-1.0, 1.0), (-1.0, 1.0))
     for call, words in (
         (lambda: VelocityTask(0, go2), "n: expected"),
         (lambda: VelocityTask(1, "two_link_leg"), "robot: expected four legs"),
@@ -172,6 +219,10 @@ def test_wrong_arguments_are_named(go2: qd.Robot) -> None:
         (lambda: VelocityTask(1, go2, payload=(-50.0, 0.0)), "payload"),
         (lambda: VelocityTask(1, go2, motor_strength=(-1.0, 1.0)), "motor_strength"),
         (lambda: VelocityTask(1, go2, threads=0), "threads"),
+        (lambda: VelocityTask(1, go2, terrain=[1.0]), "terrain"),
+        (lambda: VelocityTask(1, go2, start_area=(1.0, -1.0)), "start_area"),
+        (lambda: VelocityTask(1, go2, height_points=[[0.1, 0.2, 0.3]]), r"height_points: .* \(k, 2\)"),
+        (lambda: VelocityTask(1, go2, terrain=small, start_area=(0.9, 0.0)), "start_area: .* the terrain has a gap"),
         (lambda: task.step(np.zeros((2, 11))), "action: expected shape"),
         (lambda: task.step(nan), r"action: expected finite numbers, got others in lanes \[1\]"),
         (lambda: task.set_command([1.0, 2.0]), "command"),
@@ -280,7 +331,31 @@ def test_environments_without_gymnasium_name_the_extra() -> None:
 
 
 @needs_gymnasium
-def test_rendering_is_rejected() -> None:
+def test_pages_and_pictures_show_the_robots(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gymnasium
+
+    require("chromium")
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
     for make in (quaddyn.envs.QuadrupedVelocityEnv, quaddyn.envs.QuadrupedVelocityVectorEnv):
-        with pytest.raises(ArgumentError, match="render_mode: expected None, got 'human'"):
-            make(render_mode="human")
+        with pytest.raises(ArgumentError, match="render_mode: expected None or one of human"):
+            make(robot=go2, render_mode="ansi")
+    env = gymnasium.make(NAME, robot=go2, render_mode="rgb_array")
+    env.reset(seed=0)
+    first = env.render()
+    assert isinstance(first, np.ndarray) and first.shape == (480, 640, 3) and first.dtype == np.uint8
+    for _ in range(25):
+        env.step(np.full(12, 0.5))
+    assert np.abs(env.render() - first.astype(int)).mean() > 0.5, "the robot has moved"
+    assert np.array_equal(env.render(), env.render())
+    env.close()
+    envs = gymnasium.make_vec(NAME, num_envs=3, robot=go2, render_mode="human")
+    envs.reset(seed=0)
+    begin = time.monotonic()
+    for _ in range(11):
+        envs.step(np.zeros((3, 12)))
+    assert time.monotonic() - begin > 0.15, "shown in real time"
+    assert opened == [envs.unwrapped.viewer.url]  # type: ignore[attr-defined]
+    envs.close()
+    with pytest.raises(qd.QuaddynError, match="closed"):
+        envs.unwrapped.viewer  # type: ignore[attr-defined]  # noqa: B018

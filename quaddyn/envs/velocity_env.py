@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError
+from ..viewer import Viewer
 from .registration import AUTORESET_METADATA, Env, VectorEnv, make_box, repeat_space
+from .rendering import Picture, TaskRenderer
 from .velocity_task import MAX_OBSERVATION, VelocityTask
 
 FloatArray = NDArray[np.float32]
@@ -23,12 +24,6 @@ def _make_spaces(task: VelocityTask) -> tuple[Any, Any]:
     )
 
 
-def _reject_rendering(render_mode: str | None) -> None:
-    """Raises if a render mode is given."""
-    if render_mode is not None:
-        raise ArgumentError(f"render_mode: expected None, got {render_mode!r}; draw states of the batch with qd.Viewer")
-
-
 class QuadrupedVelocityVectorEnv(VectorEnv):
     """Environments in which quadrupeds follow commanded velocities, all stepped in one call; see `VelocityTask`.
 
@@ -40,24 +35,25 @@ class QuadrupedVelocityVectorEnv(VectorEnv):
 
     Args:
         num_envs: number of robots.
-        render_mode: None.
+        render_mode: None, or "human": a page in the browser shows the first 16 robots after every step, in real time.
         arguments: further arguments of `VelocityTask`.
 
     Attributes:
         task: the task, with the batch of robots.
 
     Raises:
-        ArgumentError: see `VelocityTask`; or a render mode is given.
+        ArgumentError: see `VelocityTask`; or another render mode.
         QuaddynError: Gymnasium is not installed.
     """
 
-    metadata: dict[str, Any] = {"render_modes": [], **AUTORESET_METADATA}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["human"], **AUTORESET_METADATA}  # noqa: RUF012
 
     def __init__(self, num_envs: int = 1, *, render_mode: str | None = None, **arguments: Any) -> None:
         super().__init__()
-        _reject_rendering(render_mode)
         self.task = VelocityTask(num_envs, **arguments)
-        self.num_envs, self.render_mode = self.task.n, None
+        self._renderer = TaskRenderer(self.task, render_mode, ("human",))
+        self.num_envs, self.render_mode = self.task.n, render_mode
+        self.metadata = {**self.metadata, "render_fps": 1.0 / self.task.control_dt}
         self.single_observation_space, self.single_action_space = _make_spaces(self.task)
         self.observation_space = repeat_space(self.single_observation_space, self.num_envs)
         self.action_space = repeat_space(self.single_action_space, self.num_envs)
@@ -82,7 +78,9 @@ class QuadrupedVelocityVectorEnv(VectorEnv):
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._is_seeded = True
         self._has_ended[:] = False
-        return self.task.reset(seed=seed), {}
+        observations = self.task.reset(seed=seed)
+        self.render()
+        return observations, {}
 
     def step(
         self, actions: NDArray[Any]
@@ -105,8 +103,23 @@ class QuadrupedVelocityVectorEnv(VectorEnv):
             observations = self.task.reset(began)
             rewards[began], has_fallen[began], is_cut_off[began] = 0.0, False, False
         self._has_ended = has_fallen | is_cut_off
+        self.render()
         infos = {"command": self.task.command, "_command": np.ones(self.num_envs, dtype=bool)}
         return observations, rewards, has_fallen, is_cut_off, infos
+
+    @property
+    def viewer(self) -> Viewer:
+        """Viewer of the page that shows the robots; a QuaddynError without a render mode."""
+        return self._renderer.viewer
+
+    def render(self) -> None:
+        """Draws the present states, if there is a render mode; `reset` and `step` call it."""
+        if self.render_mode is not None:
+            self._renderer.draw()
+
+    def close_extras(self, **_: Any) -> None:
+        """Closes the page; `close` calls it."""
+        self._renderer.close()
 
 
 class QuadrupedVelocityEnv(Env):
@@ -116,24 +129,27 @@ class QuadrupedVelocityEnv(Env):
     in one call.
 
     Args:
-        render_mode: None.
+        render_mode: None; "human": a page in the browser shows the robot after every step, in real time; "rgb_array":
+            `render` returns pictures, such as for `gymnasium.wrappers.RecordVideo`, drawn by an installed browser
+            without a window.
         arguments: further arguments of `VelocityTask`.
 
     Attributes:
         task: the task, with a batch of one robot.
 
     Raises:
-        ArgumentError: see `VelocityTask`; or a render mode is given.
+        ArgumentError: see `VelocityTask`; or another render mode.
         QuaddynError: Gymnasium is not installed.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array"]}  # noqa: RUF012
 
     def __init__(self, *, render_mode: str | None = None, **arguments: Any) -> None:
         super().__init__()
-        _reject_rendering(render_mode)
         self.task = VelocityTask(1, **{"threads": 1, **arguments})
-        self.render_mode = None
+        self._renderer = TaskRenderer(self.task, render_mode, ("human", "rgb_array"))
+        self.render_mode = render_mode
+        self.metadata = {**self.metadata, "render_fps": 1.0 / self.task.control_dt}
         self.observation_space, self.action_space = _make_spaces(self.task)
 
     def reset(
@@ -150,7 +166,9 @@ class QuadrupedVelocityEnv(Env):
         """
         super().reset(seed=seed)
         self.task.set_generator(0, self.np_random)
-        return self.task.reset()[0], {}
+        observation = self.task.reset()[0]
+        self._show()
+        return observation, {}
 
     def step(self, action: NDArray[Any]) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
         """Takes a step.
@@ -167,4 +185,23 @@ class QuadrupedVelocityEnv(Env):
         """
         observations, rewards, has_fallen, is_cut_off = self.task.step(np.asarray(action)[np.newaxis])
         infos = {"command": self.task.command[0]}
+        self._show()
         return observations[0], float(rewards[0]), bool(has_fallen[0]), bool(is_cut_off[0]), infos
+
+    @property
+    def viewer(self) -> Viewer:
+        """Viewer of the page that shows the robot; a QuaddynError without a render mode."""
+        return self._renderer.viewer
+
+    def _show(self) -> None:
+        """Draws the present state in the mode "human"."""
+        if self.render_mode == "human":
+            self._renderer.draw()
+
+    def render(self) -> Picture | None:
+        """Returns a picture (480, 640, 3) of the present state in the mode "rgb_array"; else None."""
+        return self._renderer.draw() if self.render_mode == "rgb_array" else None
+
+    def close(self) -> None:
+        """Closes the page and the browser."""
+        self._renderer.close()

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics import Dynamics
 from ..errors import ArgumentError
+from ..locomotion.controller import LocomotionController
 from ..locomotion.fall_detection import FALLEN_HEIGHT, FALLEN_TILT
 from ..robot import load
 from ..robot.arguments import check_array, check_integer, check_positive, check_vector
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
-from ..simulation import Simulation
+from ..simulation import Simulation, Terrain
+from ..simulation.terrain import Surface
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 
@@ -22,7 +25,9 @@ FloatArray = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
 
 #: Kinds of actions.
-ACTIONS = ("targets", "torques")
+ACTIONS = ("targets", "torques", "residuals")
+#: Default of `action_scale` for "residuals", as a fraction of the effort limits.
+RESIDUAL_FRACTION = 0.2
 #: Default speeds of commands: forward and sideways as fractions of sqrt(g l), turning as a fraction of sqrt(g / l).
 FORWARD_FROUDE, SIDEWAYS_FROUDE, TURNING_FRACTION = 0.6, 0.3, 0.17
 #: Default gains: stiffness divided by m g l [1/rad], and damping divided by stiffness and sqrt(l / g).
@@ -37,8 +42,10 @@ TURNING_WEIGHT, POWER_WEIGHT, ACTION_CHANGE_WEIGHT = 0.5, 0.05, 0.01
 MAX_OBSERVATION = 100.0
 
 
-class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation_size", "action_size")):
-    """Task of n quadrupeds on level ground: follow commanded velocities of the base without falling.
+class VelocityTask(
+    StrictAttributes, fixed=("robot", "n", "action", "observation_size", "action_size", "terrain", "control_dt")
+):
+    """Task of n quadrupeds: follow commanded velocities of the base without falling.
 
     The robots are a `SimulationBatch` with contacts at the feet. Lengths l, masses m and times are those of the robot,
     so that the same parameters suit small and large ones; l is the height of the base in ``q_home``. The environments
@@ -46,27 +53,31 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
 
     An observation has, in this order: velocity of the base in its axes (3) [m/s], angular velocity (3) [rad/s],
     direction of gravity in base axes (3), command (3): forward and sideways [m/s] and turning [rad/s], positions of
-    the actuated joints relative to ``q_home`` (nu) [rad], their velocities (nu) [rad/s], and the last action (nu).
+    the actuated joints relative to ``q_home`` (nu) [rad], their velocities (nu) [rad/s], the last action (nu), and the
+    heights of the terrain at `height_points` relative to the ground under a base at its height in ``q_home`` [m].
     Values are clamped to +-100.
 
     An action is (nu,) from -1 to 1; values beyond are clamped. "targets" are joint positions ``q_home + action_scale *
     action``, clamped to the joint limits, which PD control follows in every time step of the simulation. "torques" are
-    ``action_scale * action``.
+    ``action_scale * action``. "residuals" are torques ``action_scale * action`` that are added to those with which a
+    `LocomotionController`, without knowledge of the terrain, follows the command by whole-body control in every time
+    step of the simulation.
 
     The reward of a step is ``exp(-(e_v / s_v)^2) + 0.5 exp(-(e_w / s_w)^2) - 0.05 P / (m g 1 m/s) - 0.01 mean((a -
     a')^2)`` with the errors e_v and e_w of horizontal velocity and turning rate, scales s of half of the largest
     commands, the mechanical power P of the motors (absolute values) and the last action a'.
 
-    An episode ends by a fall if the base tilts by more than 60 degrees, its height is less than 40 % of that in
-    ``q_home``, or the simulation diverges. It is cut off after `episode_time`.
+    An episode ends by a fall if the base tilts by more than 60 degrees, its height above the ground is less than 40 %
+    of that in ``q_home``, or the simulation diverges. It is cut off after `episode_time`, or where there is no terrain
+    under the base.
 
     Args:
         n: number of robots.
         robot: robot with four legs and a free root, or what `quaddyn.load` accepts: a name of the catalogue, a path or
             the text of a URDF.
-        action: "targets" or "torques".
+        action: "targets", "torques" or "residuals".
         action_scale: change of a joint target for the action 1 [rad], 0.3 if None, or torque for the action 1 [N m],
-            (nu,) or a number, the effort limits if None.
+            (nu,) or a number; if None, the effort limits, and 20 % of them for "residuals".
         control_dt: time of a step of the task, a whole number of `dt` [s].
         dt: time step of the simulation [s].
         integrator: integrator of the simulation, see `Simulation`; "adaptive" is more accurate, and takes several
@@ -80,6 +91,11 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
         friction: (2,) range of the random friction coefficient of an episode.
         payload: (2,) range of the random mass on the root link in an episode [kg].
         motor_strength: (2,) range of the random maximum motor torque of an episode, as a fraction of that of the robot.
+        terrain: terrain of all robots, see `Simulation`; None: the plane z = 0.
+        start_area: (2,) largest distance of the base from the origin along x and y at the start of an episode, where it
+            is drawn uniformly [m].
+        height_points: (k, 2) points around the base, in its heading frame (x forward, y to the left) [m], whose terrain
+            heights are observed; heights beside the terrain are those of the ground under the base. None: no points.
         threads: number of threads; None: the number of cores available to this process.
 
     Attributes:
@@ -113,6 +129,9 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
         friction: Sequence[float] = (0.6, 0.6),
         payload: Sequence[float] = (0.0, 0.0),
         motor_strength: Sequence[float] = (1.0, 1.0),
+        terrain: Terrain | Surface | Iterable[Surface] | None = None,
+        start_area: Sequence[float] = (0.0, 0.0),
+        height_points: Sequence[Sequence[float]] | Array | None = None,
         threads: int | None = None,
     ) -> None:
         self.n = check_integer("n", n)
@@ -126,14 +145,15 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
             raise ArgumentError(f"action: expected one of {', '.join(ACTIONS)}, got {action!r}")
         self.action, nu = action, robot.nu
         length, gravity = float(robot.q_home[2]), float(np.linalg.norm(robot.model.gravity.linear))
-        default_scale = 0.3 if action == "targets" else np.array(robot.effort_limits)
+        fraction = RESIDUAL_FRACTION if action == "residuals" else 1.0
+        default_scale = 0.3 if action == "targets" else fraction * robot.effort_limits
         self._action_scale = _expand("action_scale", default_scale if action_scale is None else action_scale, nu)
         default_stiffness = STIFFNESS_FACTOR * robot.mass * gravity * length
         self._stiffness = _expand("stiffness", default_stiffness if stiffness is None else stiffness, nu)
         default_damping = DAMPING_FACTOR * np.sqrt(length / gravity) * self._stiffness
         self._damping = _expand("damping", default_damping if damping is None else damping, nu)
-        control_dt = check_positive("control_dt", control_dt)
-        simulation = Simulation(robot, dt=dt, spheres={}, integrator=integrator)
+        self.control_dt = control_dt = check_positive("control_dt", control_dt)
+        simulation = Simulation(robot, dt=dt, spheres={}, integrator=integrator, terrain=terrain)
         self._steps_per_action = round(control_dt / simulation.dt)
         if self._steps_per_action < 1 or abs(self._steps_per_action * simulation.dt - control_dt) > 1e-9:
             raise ArgumentError(
@@ -158,13 +178,26 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
         }
         self._is_randomized = any(low != high for low, high in self._ranges.values())
         self.batch = simulation.batch(self.n, threads=threads)
+        self._walkers = (
+            LocomotionController(robot, dt=simulation.dt).batch(self.n, threads=threads)
+            if action == "residuals"
+            else None
+        )
         self.batch.set_parameters(**{name: low for name, (low, _) in self._ranges.items()})
         self.batch.set_parameters(**{name: high for name, (_, high) in self._ranges.items()})
         self._joints = JointPositions.actuated(robot)
         self._home_joints, self._home_height, self._weight = self._joints.of(robot.q_home), length, robot.mass * gravity
         self._lower = np.where(self._joints.turning, -np.inf, robot.lower[self._joints.at])
         self._upper = np.where(self._joints.turning, np.inf, robot.upper[self._joints.at])
-        self.action_size, self.observation_size = nu, 12 + 3 * nu
+        self.terrain = simulation.terrain
+        self._start_area = frozen(_expand("start_area", start_area, 2))
+        self._height_points = frozen(_check_points("height_points", height_points))
+        # The locomotion controller walks at once where all feet touch the ground, and has to land and rise otherwise.
+        self._joint_range = 0.0 if action == "residuals" else INITIAL_JOINT_RANGE
+        self._initial_lift = 0.0 if action == "residuals" else INITIAL_LIFT * length
+        self._foot_offsets = frozen(_compute_foot_offsets(robot))
+        self._check_start(np.abs(self._foot_offsets).max())
+        self.action_size, self.observation_size = nu, 12 + 3 * nu + len(self._height_points)
         self._command, self._last_action = np.zeros((self.n, 3)), np.zeros((self.n, nu))
         self._steps = np.zeros(self.n, dtype=np.int64)
         self._generators = [np.random.default_rng(i) for i in range(self.n)]
@@ -204,7 +237,10 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
         self._generators[lane] = generator
 
     def reset(self, mask: BoolArray | None = None, *, seed: int | None = None) -> FloatArray:
-        """Begins new episodes: a random heading, joint positions near ``q_home``, random parameters and commands.
+        """Begins new episodes with random position, heading, parameters and command.
+
+        Robots start at rest, 2 % of the base height above the ground, with random joint positions near ``q_home``; for
+        "residuals", on the ground in ``q_home``.
 
         Args:
             mask: (n,) bools, which robots; None: all.
@@ -226,14 +262,20 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
             for i in lanes.tolist():
                 self.set_generator(i, np.random.default_rng(first + i))
         nu = self.action_size
-        draws = np.array([self._generators[i].uniform(-1.0, 1.0, nu + 7) for i in lanes]).reshape(-1, nu + 7)
+        draws = np.array([self._generators[i].uniform(-1.0, 1.0, nu + 9) for i in lanes]).reshape(-1, nu + 9)
         q = np.tile(self.robot.q_home, (self.n, 1))
         for lane, draw in zip(lanes, draws, strict=True):
-            joints = np.clip(self._home_joints + INITIAL_JOINT_RANGE * draw[:nu], self._lower, self._upper)
+            joints = np.clip(self._home_joints + self._joint_range * draw[:nu], self._lower, self._upper)
             self._joints.put(q[lane], joints)
-        q[lanes, 2] += INITIAL_LIFT * self._home_height
-        q[lanes, 3:7] = _turn_about_vertical(q[lanes, 3:7], np.pi * draws[:, nu])
+        headings = np.pi * draws[:, nu]
+        q[lanes, :2] = self._start_area * draws[:, nu + 7 :]
+        q[lanes, 2] += self._initial_lift
+        if len(lanes):
+            q[lanes, 2] += self._heights_around(q[lanes, :2], headings, self._foot_offsets).max(axis=1)
+        q[lanes, 3:7] = _turn_about_vertical(q[lanes, 3:7], headings)
         self.batch.reset(mask, q=q)
+        if self._walkers is not None:
+            self._walkers.reset(mask)
         self._command[lanes] = self._max_command * draws[:, nu + 1 : nu + 4]
         self._last_action[lanes], self._steps[lanes] = 0.0, 0
         if self._is_randomized:
@@ -270,12 +312,18 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
             self.batch.step(
                 position=targets, stiffness=self._stiffness, damping=self._damping, steps=self._steps_per_action
             )
-        else:
+        elif self._walkers is None:
             self.batch.step(self._action_scale * array, steps=self._steps_per_action)
+        else:
+            for _ in range(self._steps_per_action):
+                command = self._walkers.compute(self.batch.q, self.batch.v, self._command)
+                self.batch.step(command.tau + self._action_scale * array)
         self._steps += 1
         reward = self._compute_reward(array)
         self._last_action = array
-        has_fallen, is_cut_off = self._find_fallen(), self._steps >= self._episode_steps
+        ground = self.terrain.height(*self.batch.q[:, :2].T)
+        has_fallen = self._find_fallen(ground)
+        is_cut_off = (self._steps >= self._episode_steps) | np.isnan(ground)
         for lane in np.flatnonzero(self._steps % self._command_steps == 0):
             self._command[lane] = self._max_command * self._generators[lane].uniform(-1.0, 1.0, 3)
         return self.observe(), reward, has_fallen, is_cut_off
@@ -287,7 +335,15 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
         out[:, :6], out[:, 6:9], out[:, 9:12] = v[:, :6], -_vertical_in_base(q), self._command
         out[:, 12 : 12 + nu] = self._joints.of(q) - self._home_joints
         out[:, 12 + nu : 12 + 2 * nu] = v[:, self.robot.actuated_index]
-        out[:, 12 + 2 * nu :] = self._last_action
+        out[:, 12 + 2 * nu : 12 + 3 * nu] = self._last_action
+        if len(self._height_points):
+            headings = np.arctan2(
+                2.0 * (q[:, 3] * q[:, 4] + q[:, 5] * q[:, 6]), 1.0 - 2.0 * (q[:, 4] ** 2 + q[:, 5] ** 2)
+            )
+            heights = self._heights_around(q[:, :2], headings, self._height_points)
+            ground = self.terrain.height(*q[:, :2].T)
+            known = np.where(np.isnan(heights), ground[:, np.newaxis], heights)
+            out[:, 12 + 3 * nu :] = np.nan_to_num(known + (self._home_height - q[:, 2])[:, np.newaxis])
         return np.clip(out, -MAX_OBSERVATION, MAX_OBSERVATION, out=out)
 
     def _compute_reward(self, action: Array) -> Array:
@@ -302,10 +358,27 @@ class VelocityTask(StrictAttributes, fixed=("robot", "n", "action", "observation
         reward -= ACTION_CHANGE_WEIGHT * np.square(action - self._last_action).mean(axis=1)
         return np.asarray(reward)
 
-    def _find_fallen(self) -> BoolArray:
-        """Returns whether each robot has fallen (n,)."""
+    def _heights_around(self, positions: Array, headings: Array, points: Array) -> Array:
+        """Returns the terrain heights (m, k) [m] at points (k, 2) around positions (m, 2), turned by headings (m,)."""
+        x, y = points.T
+        s, c = np.sin(headings)[:, np.newaxis], np.cos(headings)[:, np.newaxis]
+        return self.terrain.height(positions[:, :1] + c * x - s * y, positions[:, 1:] + s * x + c * y)
+
+    def _check_start(self, foot_distance: float) -> None:
+        """Raises if episodes may begin beside the terrain: its height is evaluated on a grid over the start area."""
+        reach = self._start_area + foot_distance
+        heights = self.terrain.height(*np.meshgrid(*(np.linspace(-r, r, 65) for r in reach)))
+        if np.isnan(heights).any():
+            raise ArgumentError(
+                f"start_area: at the start of an episode the feet may be up to {reach[0]:.2f} m (x) and "
+                f"{reach[1]:.2f} m (y) from the origin, where the terrain has a gap; make the area smaller or the "
+                "terrain larger"
+            )
+
+    def _find_fallen(self, ground: Array) -> BoolArray:
+        """Returns whether each robot has fallen (n,), with the heights of the ground under the bases, NaN if none."""
         q = self.batch.q
-        is_low = q[:, 2] < FALLEN_HEIGHT * self._home_height
+        is_low = q[:, 2] - ground < FALLEN_HEIGHT * self._home_height
         return np.asarray(is_low | (_vertical_in_base(q)[:, 2] < FALLEN_TILT) | self.batch.has_diverged)
 
 
@@ -321,6 +394,23 @@ def _turn_about_vertical(quaternions: Array, angles: Array) -> Array:
     s, c = np.sin(0.5 * angles), np.cos(0.5 * angles)
     turned = np.stack([c * x - s * y, c * y + s * x, c * z + s * w, c * w - s * z], axis=1)
     return np.asarray(turned / np.linalg.norm(turned, axis=1, keepdims=True))
+
+
+def _compute_foot_offsets(robot: Robot) -> Array:
+    """Returns positions (20, 2) relative to the base: the feet in ``q_home``, and points 0.1 l around each [m]."""
+    state = Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    margin = 0.1 * robot.q_home[2]
+    around = margin * np.array([(0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)])
+    feet = np.array([state.placement(leg.foot.frame).translation[:2] for leg in robot.legs.values()])
+    return np.reshape(feet[:, np.newaxis] - robot.q_home[:2] + around, (-1, 2))
+
+
+def _check_points(name: str, value: Sequence[Sequence[float]] | Array | None) -> Array:
+    """Returns points as an array (k, 2); None gives no points."""
+    points = check_array(name, np.zeros((0, 2)) if value is None else value)
+    if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
+        raise ArgumentError(f"{name}: expected finite numbers (k, 2), got an array of shape {points.shape}")
+    return points
 
 
 def _expand(name: str, value: float | Sequence[float] | Array, size: int) -> Array:

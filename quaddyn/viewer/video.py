@@ -1,4 +1,4 @@
-"""Conversion of a recorded page to a video by a headless browser, with ffmpeg or the browser's own recorder.
+"""Conversion of pages to videos and pictures by a headless browser, with ffmpeg or the browser's own recorder.
 
 With ffmpeg (on the path, or that of the package imageio-ffmpeg) each frame is drawn separately, with captions and
 plots. Without it the browser's recorder captures the scene in real time.
@@ -17,7 +17,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -100,13 +101,52 @@ def render_video(
         return "ffmpeg"
 
 
+@contextlib.contextmanager
+def open_page_pictures(url: str, size: tuple[int, int]) -> Iterator[Callable[[float], bytes]]:
+    """Shows a live page in a browser without a window; yields a function that returns pictures of its scene.
+
+    The function takes the time of the last frame that was sent [s], waits until the page shows it, and returns a PNG
+    file.
+
+    Args:
+        url: address of the page, `Viewer.view_url`.
+        size: width and height [pixels].
+
+    Raises:
+        QuaddynError: no browser is installed, or it does not show the page.
+    """
+
+    async def take(time: float) -> bytes:
+        await tab.wait_until(f"quaddyn.player.end >= {time - 1e-6}")
+        # The next animation frame draws the poses, and the one after it follows their display.
+        await tab.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+        picture = await tab.call_method("Page.captureScreenshot", format="png", optimizeForSpeed=True)
+        return base64.b64decode(picture["data"])
+
+    # A thread of its own, because the event loop of a notebook is in use in the thread of the caller.
+    with _run_browser(_find_browser(), size) as address, ThreadPoolExecutor(1) as executor:
+        runner = asyncio.Runner()
+
+        def call(coroutine: Coroutine[Any, Any, Any]) -> Any:
+            return executor.submit(runner.run, coroutine).result()
+
+        page = _Tab.open(address, url + "#bare", size)
+        tab = call(page.__aenter__())
+        try:
+            yield lambda time: call(take(time))
+        finally:
+            call(page.__aexit__(None, None, None))
+            executor.submit(runner.close).result()
+
+
 def _find_browser() -> str:
     """Returns the program of an installed browser, or raises."""
     for name in BROWSERS:
         if (program := shutil.which(name)) is not None:
             return program
     raise QuaddynError(
-        f"a video is drawn by a browser, but none of {', '.join(BROWSERS)} is installed; install one of them"
+        f"videos and pictures are drawn by a browser, but none of {', '.join(BROWSERS)} is installed; install one of "
+        "them"
     )
 
 
@@ -157,30 +197,34 @@ class _Tab:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, address: str, page: Path, size: tuple[int, int]) -> AsyncIterator[_Tab]:
-        """Opens a recorded page, stopped at its start, in a tab."""
+    async def open(cls, address: str, url: str, size: tuple[int, int]) -> AsyncIterator[_Tab]:
+        """Opens a page of the viewer in a tab."""
         socket = await tornado.websocket.websocket_connect(address, max_message_size=2**30)
         try:
-            yield await cls(socket)._load(page, size)
+            yield await cls(socket)._load(url, size)
         finally:
             socket.close()
             while await socket.read_message() is not None:
                 pass
 
-    async def _load(self, page: Path, size: tuple[int, int]) -> _Tab:
+    async def _load(self, url: str, size: tuple[int, int]) -> _Tab:
         """Loads a page and waits until it is drawn."""
         target = await self.call_method("Target.createTarget", url="about:blank")
         attached = await self.call_method("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = {"sessionId": attached["sessionId"]}
         metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
         await self.call_method("Emulation.setDeviceMetricsOverride", **metrics)
-        await self.call_method("Page.navigate", url=page.resolve().as_uri() + "#t=0&film")
-        deadline = time.monotonic() + BROWSER_TIMEOUT
-        while not await self.evaluate("Boolean(window.quaddyn?.frames && !document.getElementById('loading'))"):
-            if time.monotonic() > deadline:
-                raise QuaddynError(f"{page}: the browser did not show the page in time")
-            await asyncio.sleep(0.05)
+        await self.call_method("Page.navigate", url=url)
+        await self.wait_until("Boolean(window.quaddyn?.frames && !document.getElementById('loading'))")
         return self
+
+    async def wait_until(self, condition: str) -> None:
+        """Waits until a JavaScript expression is true."""
+        deadline = time.monotonic() + BROWSER_TIMEOUT
+        while not await self.evaluate(condition):
+            if time.monotonic() > deadline:
+                raise QuaddynError("the browser did not show the page of the viewer in time")
+            await asyncio.sleep(0.02)
 
     async def call_method(self, method: str, **parameters: object) -> dict[str, Any]:
         """Calls a method of the DevTools protocol and returns its result."""
@@ -208,6 +252,11 @@ class _Tab:
         return result["result"].get("value")
 
 
+def _film_url(page: Path) -> str:
+    """Returns the address of a recorded page, stopped at its start, without controls."""
+    return page.resolve().as_uri() + "#t=0&film"
+
+
 async def _render_by_ffmpeg(
     program: str,
     address: str,
@@ -221,7 +270,7 @@ async def _render_by_ffmpeg(
     pictures = ("-f", "image2pipe", "-c:v", "png", "-framerate", str(fps), "-i", "-")
     even = ("-vf", "crop=trunc(iw/2)*2:trunc(ih/2)*2")
     command = (program, "-y", "-loglevel", "error", *pictures, *even, *ENCODERS[path.suffix.lower()], str(path))
-    async with _Tab.open(address, page, size) as tab:
+    async with _Tab.open(address, _film_url(page), size) as tab:
         count = round(float(await tab.evaluate("quaddyn.player.end")) * fps) + 1
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as encoder:
             assert encoder.stdin is not None
@@ -254,7 +303,7 @@ async def _record_by_browser(
             progress(second / duration)
             await asyncio.sleep(1.0)
 
-    async with _Tab.open(address, page, size) as tab:
+    async with _Tab.open(address, _film_url(page), size) as tab:
         reports = asyncio.create_task(report(float(await tab.evaluate("quaddyn.player.end"))))
         try:
             await _record_scene(tab, path, fps)
