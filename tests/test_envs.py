@@ -41,6 +41,13 @@ def test_robots_stand_with_actions_of_zero(name: str) -> None:
     assert task.batch.q[:, 2].min() > 0.8 * task.robot.q_home[2]
 
 
+def test_default_gains_are_stable_for_the_light_joints_of_an_arm() -> None:
+    task = VelocityTask(2, "anymal_b_kinova", threads=1)
+    for _ in range(50):
+        task.step(np.zeros((2, task.action_size)))
+    assert not task.batch.has_diverged.any() and np.abs(task.batch.v).max() < 10.0
+
+
 def test_entries_of_an_observation(go2: qd.Robot) -> None:
     task = VelocityTask(3, go2, threads=1)
     rng = np.random.default_rng(0)
@@ -254,6 +261,20 @@ def test_gymnasium_accepts_the_environment(options: dict[str, Any]) -> None:
         warnings.simplefilter("error", UserWarning)
         check_env(env.unwrapped)
     env.close()
+
+
+@needs_gymnasium
+def test_quadrupeds_of_the_catalogue_have_names_of_their_own() -> None:
+    import gymnasium
+
+    names = [name for name in gymnasium.registry if name.startswith("quaddyn/")]
+    assert {"quaddyn/Go2Velocity-v0", "quaddyn/AnymalCVelocity-v0", "quaddyn/Solo12Velocity-v0"} < set(names)
+    for name in ("quaddyn/Go2Velocity-v0", "quaddyn/AnymalCVelocity-v0"):
+        env = gymnasium.make(name)
+        robot = env.spec.kwargs["robot"]  # type: ignore[union-attr]
+        assert env.unwrapped.task.robot.mass == qd.load(robot).mass  # type: ignore[attr-defined]
+        observation, _ = env.reset(seed=0)
+        assert np.isfinite(observation).all() and np.isfinite(env.step(env.action_space.sample())[1])
 
 
 @needs_gymnasium

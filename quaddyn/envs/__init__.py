@@ -1,7 +1,7 @@
 """Environments for reinforcement learning in the form of Gymnasium, on batches of simulated robots.
 
-``import quaddyn.envs`` registers "quaddyn/QuadrupedVelocity-v0" in Gymnasium, if the extra ``quaddyn[envs]`` is
-installed. `VelocityTask` works without Gymnasium.
+``import quaddyn.envs`` registers "quaddyn/QuadrupedVelocity-v0", "quaddyn/Go2Velocity-v0" and others in Gymnasium, if
+the extra ``quaddyn[envs]`` is installed. `VelocityTask` works without Gymnasium.
 """
 
 import importlib.util

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import QuaddynError
+from ..robot.catalogue import CATALOGUE
 
 #: Message for a missing package.
 INSTALL_TEXT = "Gymnasium is not installed; install it with: pip install 'quaddyn[envs]'"
@@ -62,7 +63,8 @@ def register_environments() -> None:
     """Registers "quaddyn/QuadrupedVelocity-v0" in Gymnasium; ``import quaddyn.envs`` calls it.
 
     Afterwards ``gymnasium.make_vec(name, num_envs=1000, robot="go2")`` and ``gymnasium.make(name, robot="go2")`` accept
-    the arguments of `VelocityTask`.
+    the arguments of `VelocityTask`.  Each quadruped of the catalogue also has a name with its robot, such as
+    "quaddyn/Go2Velocity-v0" and "quaddyn/AnymalCVelocity-v0".
 
     Raises:
         QuaddynError: Gymnasium is not installed.
@@ -71,9 +73,15 @@ def register_environments() -> None:
         from gymnasium.envs.registration import register, registry
     except ImportError:
         raise QuaddynError(INSTALL_TEXT) from None
-    if ENVIRONMENT_ID not in registry:
-        register(
-            ENVIRONMENT_ID,
-            entry_point="quaddyn.envs.velocity_env:QuadrupedVelocityEnv",
-            vector_entry_point="quaddyn.envs.velocity_env:QuadrupedVelocityVectorEnv",
-        )
+    names: dict[str, dict[str, str]] = {ENVIRONMENT_ID: {}}
+    for robot, entry in CATALOGUE.items():
+        if entry.kind == "quadruped" and robot != "quadruped":  # "quadruped" would have the name of the general one
+            names[f"quaddyn/{robot.title().replace('_', '')}Velocity-v0"] = {"robot": robot}
+    for name, arguments in names.items():
+        if name not in registry:
+            register(
+                name,
+                entry_point="quaddyn.envs.velocity_env:QuadrupedVelocityEnv",
+                vector_entry_point="quaddyn.envs.velocity_env:QuadrupedVelocityVectorEnv",
+                kwargs=arguments,
+            )

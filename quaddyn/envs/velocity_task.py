@@ -32,6 +32,9 @@ RESIDUAL_FRACTION = 0.2
 FORWARD_FROUDE, SIDEWAYS_FROUDE, TURNING_FRACTION = 0.6, 0.3, 0.17
 #: Default gains: stiffness divided by m g l [1/rad], and damping divided by stiffness and sqrt(l / g).
 STIFFNESS_FACTOR, DAMPING_FACTOR = 1.0, 0.1
+#: Largest default gains, for light joints such as those of grippers: stiffness times dt^2 and damping times dt, divided
+#: by the inertia that a joint moves.  Damping in steps of dt is stable below 2.
+MAX_STIFFNESS_STEP, MAX_DAMPING_STEP = 0.6, 1.9
 #: Speed error at which the reward of following has fallen to 1/e, divided by the largest commanded speed.
 ERROR_SCALE = 0.5
 #: Random initial joint positions around the home configuration [rad], and height above it [l].
@@ -82,8 +85,10 @@ class VelocityTask(
         dt: time step of the simulation [s].
         integrator: integrator of the simulation, see `Simulation`; "adaptive" is more accurate, and takes several
             times as long with random actions.
-        stiffness: gain of "targets" [N m/rad], (nu,) or a number; None: ``m g l`` for each radian.
-        damping: gain of "targets" [N m s/rad], (nu,) or a number; None: ``0.1 sqrt(l / g)`` times the stiffness.
+        stiffness: gain of "targets" [N m/rad], (nu,) or a number; None: ``m g l`` for each radian, less for joints that
+            move an inertia for which this is unstable at `dt`.
+        damping: gain of "targets" [N m s/rad], (nu,) or a number; None: ``0.1 sqrt(l / g)`` times the stiffness, or
+            less as before.
         max_command: (3,) largest forward and sideways speed [m/s] and turning rate [rad/s] of the random commands, in
             both directions; None: ``0.6 sqrt(g l)``, ``0.3 sqrt(g l)`` and ``0.17 sqrt(g / l)``.
         command_time: time after which a new command is drawn [s].
@@ -148,17 +153,20 @@ class VelocityTask(
         fraction = RESIDUAL_FRACTION if action == "residuals" else 1.0
         default_scale = 0.3 if action == "targets" else fraction * robot.effort_limits
         self._action_scale = _expand("action_scale", default_scale if action_scale is None else action_scale, nu)
-        default_stiffness = STIFFNESS_FACTOR * robot.mass * gravity * length
+        simulation = Simulation(robot, dt=dt, spheres={}, integrator=integrator, terrain=terrain)
+        dt, inertias = simulation.dt, _compute_joint_inertias(robot)
+        default_stiffness = np.minimum(
+            STIFFNESS_FACTOR * robot.mass * gravity * length, MAX_STIFFNESS_STEP * inertias / dt**2
+        )
         self._stiffness = _expand("stiffness", default_stiffness if stiffness is None else stiffness, nu)
-        default_damping = DAMPING_FACTOR * np.sqrt(length / gravity) * self._stiffness
+        default_damping = np.minimum(
+            DAMPING_FACTOR * np.sqrt(length / gravity) * self._stiffness, MAX_DAMPING_STEP * inertias / dt
+        )
         self._damping = _expand("damping", default_damping if damping is None else damping, nu)
         self.control_dt = control_dt = check_positive("control_dt", control_dt)
-        simulation = Simulation(robot, dt=dt, spheres={}, integrator=integrator, terrain=terrain)
-        self._steps_per_action = round(control_dt / simulation.dt)
-        if self._steps_per_action < 1 or abs(self._steps_per_action * simulation.dt - control_dt) > 1e-9:
-            raise ArgumentError(
-                f"control_dt: expected a whole number of dt = {simulation.dt:g} s, got {control_dt:g} s"
-            )
+        self._steps_per_action = round(control_dt / dt)
+        if self._steps_per_action < 1 or abs(self._steps_per_action * dt - control_dt) > 1e-9:
+            raise ArgumentError(f"control_dt: expected a whole number of dt = {dt:g} s, got {control_dt:g} s")
         speed = np.sqrt(gravity * length)
         default_command = [FORWARD_FROUDE * speed, SIDEWAYS_FROUDE * speed, TURNING_FRACTION * speed / length]
         self._max_command = frozen(
@@ -179,9 +187,7 @@ class VelocityTask(
         self._is_randomized = any(low != high for low, high in self._ranges.values())
         self.batch = simulation.batch(self.n, threads=threads)
         self._walkers = (
-            LocomotionController(robot, dt=simulation.dt).batch(self.n, threads=threads)
-            if action == "residuals"
-            else None
+            LocomotionController(robot, dt=dt).batch(self.n, threads=threads) if action == "residuals" else None
         )
         self.batch.set_parameters(**{name: low for name, (low, _) in self._ranges.items()})
         self.batch.set_parameters(**{name: high for name, (_, high) in self._ranges.items()})
@@ -394,6 +400,17 @@ def _turn_about_vertical(quaternions: Array, angles: Array) -> Array:
     s, c = np.sin(0.5 * angles), np.cos(0.5 * angles)
     turned = np.stack([c * x - s * y, c * y + s * x, c * z + s * w, c * w - s * z], axis=1)
     return np.asarray(turned / np.linalg.norm(turned, axis=1, keepdims=True))
+
+
+def _compute_joint_inertias(robot: Robot) -> Array:
+    """Returns inertias m (nu,) that bound the response of the actuated joints to torques in ``q_home`` [kg m^2].
+
+    With the rows and columns A of the inverse inertia matrix that belong to the actuated joints, ``m_i = 1 / sum_j
+    |A_ij|``.  Then all eigenvalues of ``A diag(m)`` are at most 1.
+    """
+    M = Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)).M
+    response = np.linalg.inv(M)[np.ix_(robot.actuated_index, robot.actuated_index)]
+    return np.asarray(1.0 / np.abs(response).sum(axis=1))
 
 
 def _compute_foot_offsets(robot: Robot) -> Array:
