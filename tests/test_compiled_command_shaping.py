@@ -25,10 +25,11 @@ from quaddyn.locomotion.gait import GAITS, GaitScheduler, GaitState, write_gait_
 from quaddyn.locomotion.ground_plane import allocate_ground_state
 from quaddyn.locomotion.modes import ModeCode
 from quaddyn.locomotion.morphology import BodyParameters
-from quaddyn.locomotion.motion import Motion, TickDisplacements, allocate_motion, measure_tick_period, reset_tick_period
+from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_reference import PathState
 from quaddyn.locomotion.velocity_limits import GaitLimits, LegLimits, LimitReason
 from quaddyn.locomotion.walking import adapt_step_timing
+from quaddyn.wbc.tick_period import TickDisplacements, has_inconsistent_motion, reset_tick_period
 
 SEEDS = range(12)
 
@@ -215,13 +216,13 @@ def test_compiled_mode_decisions_equal_python(mode: ModeCode) -> None:
 
 
 def test_compiled_tick_period_equals_python() -> None:
-    rng, sums, motion, periods = make_generator("ticks", 0), TickDisplacements.allocate(), allocate_motion(), []
-    sums.dt = 0.01
+    rng, sums, com, periods = make_generator("ticks", 0), TickDisplacements.allocate(), np.zeros(3), []
+    sums.dt, sums.has_floating_base = 0.01, True
     for k in range(100):
-        motion.velocity = rng.normal(1.0, 0.1, 3)
-        motion.com = motion.com + motion.velocity * (0.01 if k < 30 else 0.02)
-        q, v = np.concatenate([motion.com, [0.0, 0.0, 0.0, 1.0]]), np.concatenate([motion.velocity, np.zeros(3)])
-        periods.append(assert_machine_code_equals_python(measure_tick_period, sums, motion, q, v))
-        measure_tick_period(sums, motion, q, v)
+        velocity = rng.normal(1.0, 0.1, 3)
+        com = com + velocity * (0.01 if k < 30 else 0.02)
+        q, v = np.concatenate([com, [0.0, 0.0, 0.0, 1.0]]), np.concatenate([velocity, np.zeros(3)])
+        periods.append(assert_machine_code_equals_python(has_inconsistent_motion, sums, com, velocity, q, v))
+        has_inconsistent_motion(sums, com, velocity, q, v)
     assert not any(periods[:30]) and any(periods)
     assert_compiled_equals_python(reset_tick_period, sums)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import re
 import warnings
 
@@ -12,11 +13,13 @@ import pytest
 from test_simulation import Stand
 
 import quaddyn as qd
+from quaddyn.compiler import Vec3, vec3
 from quaddyn.locomotion import LocomotionController
-from quaddyn.locomotion.motion import Motion, allocate_motion, make_tick_displacements, measure_tick_period
 from quaddyn.runtime import ControlLoop, MotorCommand, PlantInterface
 from quaddyn.runtime.controller import Controller
 from quaddyn.simulation import Simulation
+from quaddyn.wbc import PostureTask
+from quaddyn.wbc.tick_period import make_tick_displacements, measure_tick_period
 
 
 @functools.cache
@@ -125,10 +128,66 @@ def test_control_loop_rejects_a_period_that_is_not_a_multiple_of_the_clock_step(
     ControlLoop(side, ZeroTorqueController(go2(), 4e-3), clock=side)
 
 
-def make_motion(x: float, u: float) -> tuple[Motion, np.ndarray, np.ndarray]:
-    motion = allocate_motion()
-    motion.com, motion.velocity = (x, 0.0, 0.3), (u, 0.0, 0.0)  # type: ignore[assignment]
-    return motion, np.array([x, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0]), np.array([u, 0.0, 0.0, 0.0, 0.0, 0.0])
+def run_wbc(
+    robot: qd.Robot, dt: float, control_dt: float, convention: str = "", yaw: float = 0.0
+) -> tuple[list[qd.Command], list[str]]:
+    """Moves a robot by whole-body control in a custom loop; returns the commands and the warnings."""
+    plant, dynamics = Simulation(robot, dt=dt), qd.Dynamics(robot)
+    if robot.root == "free":
+        q = robot.q_home.copy()
+        q[3:7] = [0.0, 0.0, np.sin(0.5 * yaw), np.cos(0.5 * yaw)]
+        plant.reset(q)
+        wbc = qd.WholeBodyController(robot, dt=control_dt)
+    else:
+        wbc = qd.WholeBodyController(robot, dt=control_dt, tasks=[[PostureTask(robot, stiffness=100.0)]])
+    out, com = [], dynamics.center_of_mass(plant.q)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for k in range(round(0.7 / dt)):
+            q, v = np.array(plant.q), np.array(plant.v)
+            if convention == "world":
+                v[:3] = pin.Quaternion(*q[[6, 3, 4, 5]]).matrix() @ v[:3]
+            elif convention == "w first":
+                q[3:7] = q[[6, 3, 4, 5]]
+            shift = np.sin(10.0 * dt * k)
+            if robot.root == "free":
+                wbc.tasks["com"].reference(com + shift * np.array([0.03, 0.02, -0.02]))
+            else:
+                wbc.tasks["posture"].reference(robot.q_home + 0.3 * shift)
+            out.append(wbc.compute(dynamics.update(q, v)))
+            plant.step(out[-1].tau)
+    return out, [str(each.message) for each in said]
+
+
+@pytest.mark.parametrize("name", ["go2", "ur5"])
+@pytest.mark.parametrize("control_dt", [1e-3, 2e-3, 4e-3])
+def test_whole_body_controller_called_at_another_period_is_detected(name: str, control_dt: float) -> None:
+    commands, said = run_wbc(qd.load(name), 2e-3, control_dt)
+    if control_dt == 2e-3:
+        assert not said and commands[-1].ok and commands[-1].timing == ""
+        return
+    assert len(said) == 1 and f"{control_dt:g} s" in said[0]
+    assert float(re.findall(r"period of (\S+) s", said[0])[-1]) == pytest.approx(2e-3, rel=0.1)
+    assert commands[0].ok and not commands[-1].ok
+    assert commands[-1].timing == said[0] and commands[-1].explain().endswith(said[0])
+    assert pickle.loads(pickle.dumps(commands[-1])).timing == said[0]
+
+
+@pytest.mark.parametrize(("convention", "yaw", "message"), CONVENTIONS)
+def test_whole_body_controller_detects_another_convention_of_the_state(
+    convention: str, yaw: float, message: str
+) -> None:
+    commands, said = run_wbc(go2(), 2e-3, 2e-3, convention, yaw)
+    assert len(said) == bool(message) and re.search(message, commands[-1].timing)
+
+
+def make_motion(x: float, u: float) -> tuple[Vec3, Vec3, np.ndarray, np.ndarray]:
+    return (
+        vec3(x, 0.0, 0.3),
+        vec3(u, 0.0, 0.0),
+        np.array([x, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0]),
+        np.array([u, 0.0, 0.0, 0.0, 0.0, 0.0]),
+    )
 
 
 def test_inconsistent_motion_gives_no_period_estimate() -> None:
@@ -140,9 +199,9 @@ def test_inconsistent_motion_gives_no_period_estimate() -> None:
         [(0.5 * 1e-3 * k + (1.0 if k > 300 else 0.0), 0.5) for k in range(1000)],
         [(x, 0.5) for x in rng.normal(0.0, 0.01, 1000)],
     ):
-        sums = make_tick_displacements(1e-3)
+        sums = make_tick_displacements(go2(), 1e-3)
         assert [measure_tick_period(sums, *make_motion(*state)) for state in states] == [0.0] * 1000
-    sums = make_tick_displacements(1e-3)
+    sums = make_tick_displacements(go2(), 1e-3)
     found = [p for k in range(1000) if (p := measure_tick_period(sums, *make_motion(0.5 * 1.5e-3 * k, 0.5)))]
     np.testing.assert_allclose(found, 1.5e-3)
     assert found

@@ -19,6 +19,7 @@ from ..robot.robot import Robot
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
+from ..wbc.tick_period import describe_inconsistent_motion, reset_tick_period
 from .command import LocomotionCommand
 from .embedded.walker_batch import LocomotionBatch
 from .fall_recovery import FallRecovery
@@ -29,7 +30,6 @@ from .ground_phase import GroundPhaseController
 from .ground_plane import GroundPlane
 from .jump_plan import JumpPlan
 from .modes import LocomotionMode
-from .motion import StateConvention, reset_tick_period
 from .path_reference import PathReference, as_velocity_command
 from .quadruped import Quadruped, validate_feet
 from .righting import RightingPlan
@@ -38,17 +38,6 @@ from .walking import TickCode
 
 #: Flags that every tick reads, as plain numbers, see `ground_phase`.
 HAS_INCONSISTENT_MOTION, IS_LANDING = int(TickCode.HAS_INCONSISTENT_MOTION), int(TickCode.IS_LANDING)
-
-#: Warnings of a state whose motion between ticks shows another convention.
-STATE_CONVENTION_WARNINGS = {
-    StateConvention.WORLD_VELOCITY: (
-        "v: the base moves between ticks as if its linear velocity v[:3] were in world axes; pass it in base axes, "
-        "R.T @ v[:3] with the rotation R of the base"
-    ),
-    StateConvention.W_FIRST: (
-        "q: the base moves between ticks as if its quaternion q[3:7] were (w, x, y, z); pass it as (x, y, z, w)"
-    ),
-}
 
 
 @renamed_attributes(
@@ -342,14 +331,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
 
     def _check_timing(self) -> None:
         """Warns once if the motion between ticks has shown another period or another convention of the state."""
-        displacements = self._quadruped.displacements
-        if displacements.convention != StateConvention.EXPECTED:
-            self._timing = STATE_CONVENTION_WARNINGS[StateConvention(displacements.convention)]
-        elif displacements.other_period:
-            self._timing = (
-                f"dt: the controller was made with dt={self.dt:g} s, but the motion between its calls corresponds to "
-                f"a period of {displacements.other_period:.2g} s; call it every dt, or make it with the actual period"
-            )
+        self._timing = describe_inconsistent_motion(self._quadruped.displacements)
         if self._timing:
             warnings.warn(self._timing, RuntimeWarning, stacklevel=4)
 

@@ -17,6 +17,7 @@ from ..robot.robot import Robot
 from ..robot.units import warn_of_height
 from ..urdf.tree import Array
 from ..wbc import JointBounds, TorqueLimits, WholeBodyController
+from ..wbc.tick_period import make_tick_displacements
 from .com_preview import allocate_com_reference, make_preview_parameters
 from .contact_estimation import ContactMonitor
 from .estimators import LocomotionEstimators
@@ -28,7 +29,6 @@ from .ground_plane import GroundPlane, write_ground_normals
 from .locomotion_limits import LocomotionLimits
 from .modes import LocomotionMode, allocate_mode_state
 from .morphology import FEET, Morphology
-from .motion import make_tick_displacements
 from .path_reference import PathReference
 from .torque_limiter import TorqueLimiter
 from .trunk_controller import TrunkController
@@ -255,6 +255,7 @@ class Quadruped:
         else:
             validate_wbc(wbc, robot, self.dt)
         self.wbc = wbc
+        wbc.checks_motion = False  # `walker.begin_tick` compares states with `displacements`
         tasks = wbc.tasks
         TrunkController.set_gains(p, tasks)
         for foot in FEET:
@@ -269,7 +270,7 @@ class Quadruped:
         self.mode_state = allocate_mode_state()
         self.ground, self.path_reference = GroundPlane(np.zeros((4, 3))), PathReference(np.zeros(2), 0.0)
         self.gait_scheduler = GaitScheduler(self.gait if self.gait.has_swing_phase else "trot", p.time_scale)
-        self.base, self.displacements = robot.bodies[0].name, make_tick_displacements(self.dt)
+        self.base, self.displacements = robot.bodies[0].name, make_tick_displacements(robot, self.dt)
         self.set_terrain_knowledge(terrain)
         self.friction_model = FrictionModel(wbc, is_given=is_default_wbc and is_given)
         self.estimators = LocomotionEstimators(

@@ -16,6 +16,7 @@ from ..compiler import IntVector, Vector, compiled, entry
 from ..dynamics.joint_placements import WorldJacobian, compute_world_jacobian
 from ..estimation.rotor_inertia import add_rotor_torques, reset_rotor_inertia
 from ..wbc.tick_data import RigidBodyTerms
+from ..wbc.tick_period import StateConvention, TickDisplacements, measure_tick_period
 from .contact_estimation import GroundEvent, check_ground, reset_contact_estimate
 from .fall_detection import FallSign, update_fall_detection
 from .footwork import FootworkState
@@ -37,7 +38,7 @@ from .landing import (
 )
 from .leg_folding import FoldingState
 from .modes import ModeCode, is_upright
-from .motion import StateConvention, TickDisplacements, measure_tick_period, read_motion
+from .motion import read_motion
 from .progress_monitor import reset_progress
 from .slope_limiter import SlopeEvaluation, reset_slope
 from .torque_limiter import LimitedMotors, clamp_torques, compute_damping_torques
@@ -205,7 +206,7 @@ def begin_tick(
     if len(measured_contacts) == 4:
         w.contact_inputs.is_touching[:] = measured_contacts
     read_motion(q, v, e.terms, e.foot_frames, w.body, w.motion)
-    has_other_period = measure_tick_period(e.displacements, w.motion, q, v) != 0.0
+    has_other_period = measure_tick_period(e.displacements, w.motion.com, w.motion.velocity, q, v) != 0.0
     is_inconsistent = has_other_period or e.displacements.convention != StateConvention.EXPECTED
     w.mode.is_first_tick = not w.mode.has_started
     if w.mode.is_first_tick:

@@ -39,6 +39,8 @@ class Command:
             `quaddyn.wbc.JointFriction`.
         centers_of_pressure: (3,) center of pressure by name of each loaded surface contact, world axes [m].
         levels: `LevelReport` of each level.
+        timing: warning of `WholeBodyController.compute` that the controller is called at another period than its `dt`,
+            or with states in another convention; "" without one.
     """
 
     __slots__ = (
@@ -50,6 +52,7 @@ class Command:
         "levels",
         "status",
         "tau",
+        "timing",
     )
 
     acceleration: Array
@@ -60,16 +63,18 @@ class Command:
     centers_of_pressure: Mapping[str, Array]
     status: Status
     tau: Array
+    timing: str
 
     #: Functions that compute the attributes which are computed when they are first read, by name of the attribute.
     attribute_factories: ClassVar[dict[str, Callable[[Any], Any]]] = {}
 
     def __init__(
         self, tau: Array, acceleration: Array, forces: Mapping[str, Array], status: Status, details: TickDetails,
-        friction_torque: Array, centers_of_pressure: Mapping[str, Array],
+        friction_torque: Array, centers_of_pressure: Mapping[str, Array], timing: str = "",
     ) -> None:  # fmt: skip
         self.tau, self.acceleration, self.forces, self.status = tau, acceleration, forces, status
         self.details, self.friction_torque, self.centers_of_pressure = details, friction_torque, centers_of_pressure
+        self.timing = timing
 
     if not TYPE_CHECKING:  # with a __getattr__, a type checker would accept every name
 
@@ -88,8 +93,8 @@ class Command:
 
     @property
     def ok(self) -> bool:
-        """Whether the command is the strict optimum and satisfies level 0; the same as ``status.ok``."""
-        return self.status.ok
+        """Whether the command is the strict optimum (``status.ok``), satisfies level 0, and has no `timing` warning."""
+        return self.status.ok and not self.timing
 
     @property
     def nonviable(self) -> tuple[str, ...]:
@@ -133,9 +138,10 @@ class Command:
             max_lines: largest number of lines about deficits, the largest deficits of the most important level first;
                 None for all.
         """
-        return explain(
+        text = explain(
             self.status, self.details, threshold=threshold, include_last_level=include_last_level, max_lines=max_lines
         )
+        return f"{text}\n{self.timing}" if self.timing else text
 
     @renamed_parameters(last="include_last_level")
     def losses(self, *, threshold: float = 1e-3, include_last_level: bool = False) -> list[Loss]:
@@ -150,7 +156,7 @@ class Command:
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (
             self.tau.copy(), self.acceleration.copy(), dict(self.forces), self.status, self.details,
-            self.friction_torque.copy(), dict(self.centers_of_pressure),
+            self.friction_torque.copy(), dict(self.centers_of_pressure), self.timing,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -186,6 +192,7 @@ class TickCommand(Command):
     ) -> None:
         self.tau = values[: solver.nu]
         self.values, self._outcome, self.start_inputs, self.solver = values, OUTCOMES[outcome], start_inputs, solver
+        self.timing = ""
 
     @property
     def dt(self) -> float:
@@ -199,8 +206,8 @@ class TickCommand(Command):
 
     @property
     def ok(self) -> bool:
-        """Whether the command is the strict optimum and satisfies level 0; does not create `status`."""
-        return self._outcome == "solved"
+        """Whether the command is the strict optimum, satisfies level 0 and has no `timing` warning."""
+        return self._outcome == "solved" and not self.timing
 
 
 def _make_levels(command: Command) -> tuple[LevelReport, ...]:
@@ -246,7 +253,7 @@ def _make_details(command: TickCommand) -> TickDetails:
 
 def _restore(
     tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: TickDetails,
-    friction_torque: Array, centers_of_pressure: dict[str, Array],
+    friction_torque: Array, centers_of_pressure: dict[str, Array], timing: str,
 ) -> Command:  # fmt: skip
     """Returns the command from the parts that `Command.__reduce__` stored."""
     return Command(
@@ -257,6 +264,7 @@ def _restore(
         details,
         friction_torque,
         MappingProxyType(centers_of_pressure),
+        timing,
     )
 
 

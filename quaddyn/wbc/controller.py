@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Literal, NoReturn, overload
 
@@ -43,6 +44,12 @@ from .element import Element
 from .elements import Elements
 from .tick_data import TickOutcome, WorkingSetMemory
 from .tick_file import save
+from .tick_period import (
+    describe_inconsistent_motion,
+    has_inconsistent_motion,
+    make_tick_displacements,
+    reset_tick_period,
+)
 from .tick_solver import TickSolver
 
 if TYPE_CHECKING:
@@ -101,6 +108,8 @@ class WholeBodyController(StrictAttributes):
         damping: damping of the solver, dimensionless; 0 for the exact hierarchy.
 
     Attributes:
+        checks_motion: whether the motion of the robot from tick to tick is compared with its velocity and `dt`, see
+            `compute`; True by default.  Set it to False to compute ticks at states that are no motion in time.
         tasks: every task and constraint by name; the default ones are also attributes
             (`quaddyn.wbc.elements.Elements`).
         contacts: `ContactSettings` of every contact by name.
@@ -142,6 +151,9 @@ class WholeBodyController(StrictAttributes):
             rank_tolerance=float(rank_tolerance), damping=float(damping),
         )  # fmt: skip
         self._exclusive_call = ExclusiveCall("controller")
+        self.checks_motion = True
+        self._has_inconsistent_motion: Callable[..., bool] | None = None
+        self._displacements = make_tick_displacements(robot, self._dt)
         self._start()
 
     # -- adding and removing elements and contacts -----------------------------------------------------------------
@@ -274,6 +286,8 @@ class WholeBodyController(StrictAttributes):
         self._structure.schedule.deactivate_all()
         self._last = _LastTick()
         self._structure.solver.clear_warm_start()
+        reset_tick_period.python(self._displacements)  # without machine code, which the first tick compiles
+        self._timing = ""
 
     def warmup(self, *, quiet: bool = False) -> float:
         """Compiles or loads the machine code of the tick, so that a control loop does not have to wait for it.
@@ -290,6 +304,7 @@ class WholeBodyController(StrictAttributes):
         start = time.perf_counter()
         with silence_messages() if quiet else nullcontext():
             self._structure.solver.bind_machine_code()
+            self._bind_motion_check()
         return time.perf_counter() - start
 
     @overload
@@ -351,6 +366,11 @@ class WholeBodyController(StrictAttributes):
                 element has since been given to another controller.
             StaleStateError: the Dynamics of `state` was updated again.
             ConcurrencyError: another call is in progress, in another thread or in a custom element.
+
+        Warns:
+            RuntimeWarning: once, if the motion of the robot between ticks shows another period than `dt`, or a base
+                velocity in world axes or a quaternion with w first; commands from then on are not `ok`, and their
+                `timing` gives the reason.  Calls at states that do not form a motion give no warning.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
@@ -383,7 +403,23 @@ class WholeBodyController(StrictAttributes):
         command = TickCommand(values, outcome, (q, v, previous_torque, solver.slow_inputs), solver)
         last.tau, last.command, last.memory = command.tau, command, solver.data.memory
         last.ticks += 1
+        if self.checks_motion:
+            terms, is_inconsistent = solver.data.terms, self._has_inconsistent_motion or self._bind_motion_check()
+            if is_inconsistent(terms.com, terms.com_velocity, q, v):
+                self._report_inconsistent_motion(command)
         return command
+
+    def _bind_motion_check(self) -> Callable[..., bool]:
+        """Compiles or loads the machine code that compares the motion with its velocity, and returns it."""
+        self._has_inconsistent_motion = bound = has_inconsistent_motion.bind(self._displacements)
+        return bound
+
+    def _report_inconsistent_motion(self, command: TickCommand) -> None:
+        """Sets `timing` of a command, and warns once."""
+        if not self._timing:
+            self._timing = describe_inconsistent_motion(self._displacements)
+            warnings.warn(self._timing, RuntimeWarning, stacklevel=4)
+        command.timing = self._timing
 
     def save_tick(self, path: str | os.PathLike[str]) -> None:
         """Writes the last tick to a file, for `quaddyn.wbc.replay` and ``quaddyn replay FILE``.

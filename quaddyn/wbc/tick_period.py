@@ -1,0 +1,204 @@
+"""Comparison of the motion of a robot between control ticks with its velocity.
+
+It estimates the time between ticks, and detects states in another convention: a base velocity in world axes, or a
+quaternion with w first.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from ..compiler import Mat3, Record, Vec3, Vector, compiled, entry, mat3, quat, rotation_of, vec3
+from ..robot.robot import Robot
+
+#: Range of the ratio of the measured period to that of the controller in which they agree.
+MIN_RATIO, MAX_RATIO = 0.75, 1.33
+#: Minimum fraction of the squared displacements that a period must explain: a state that jumps has no period.
+MIN_EXPLAINED_FRACTION = 0.95
+#: Minimum time [s] and displacement [m] of the center of mass from which a period is computed.
+MIN_TIME, MIN_DISPLACEMENT = 0.2, 0.003
+
+
+#: Minimum error of the displacements of the base by its velocity, as a fraction of the squared displacements, at which
+#: they contradict each other.  A rotation by 30 deg between the axes of both exceeds it.
+CONTRADICTION_FRACTION = 0.25
+
+
+class StateConvention(enum.IntEnum):
+    """Conventions of the state that the motion between ticks shows."""
+
+    EXPECTED = 0
+    WORLD_VELOCITY = 1  # linear velocity of the base in world axes
+    W_FIRST = 2  # quaternion (w, x, y, z)
+
+
+class TickDisplacements(Record):
+    """Sums over the displacements of center of mass and base between ticks."""
+
+    dt: float  # control period [s]
+    has_floating_base: bool  # whether q and v begin with position, quaternion and velocity of a base
+    up: Vec3  # upward direction in the nominal attitude of the base, base axes
+    has_last: bool  # whether there was a tick before
+    last_position: Vec3  # of the center of mass at the last tick, world [m]
+    last_velocity: Vec3  # likewise [m/s]
+    ticks: int
+    displacement: float  # sum of the squared displacements [m^2]
+    product: float  # sum of the products of displacement and mean velocity [m^2/s]
+    speed: float  # sum of the squared mean velocities [m^2/s^2]
+    other_period: float  # last measured period that differs from `dt` [s]; 0 if there was none
+    convention: StateConvention  # last that was detected
+    last_base: Vec3  # position of the base at the last tick, world [m]
+    base_velocity: Mat3  # linear velocity of the base at the last tick, a row for each convention, world [m/s]
+    base_displacement: float  # sum of the squared displacements of the base [m^2]
+    base_errors: Vec3  # sums of their squared differences from velocity times `dt`, for each convention [m^2]
+
+
+@compiled()
+def restart_sums(sums: TickDisplacements) -> None:
+    """Restarts the sums."""
+    sums.ticks = 0
+    sums.displacement, sums.product, sums.speed = 0.0, 0.0, 0.0
+    sums.base_displacement = 0.0
+    sums.base_errors = vec3(0.0, 0.0, 0.0)
+
+
+@entry("period of the ticks")
+def reset_tick_period(sums: TickDisplacements) -> None:
+    """Resets the estimate."""
+    sums.has_last = False
+    sums.other_period = 0.0
+    sums.convention = StateConvention.EXPECTED
+    restart_sums(sums)
+
+
+@compiled()
+def add_base_displacement(sums: TickDisplacements, q: Vector, v: Vector) -> None:
+    """Adds the displacement of the base since the last tick, and its errors by the velocity in each convention."""
+    position, linear = vec3(q[0], q[1], q[2]), vec3(v[0], v[1], v[2])
+    expected = rotation_of(quat(q[3], q[4], q[5], q[6])) @ linear
+    w_first = rotation_of(quat(q[4], q[5], q[6], q[3])) @ linear
+    velocity = mat3(expected, linear, w_first)
+    if sums.has_last:
+        step = position - sums.last_base
+        mean = 0.5 * sums.dt * (velocity + sums.base_velocity)
+        error, error_world, error_w_first = step - mean[0], step - mean[1], step - mean[2]
+        sums.base_displacement += step @ step
+        sums.base_errors += vec3(error @ error, error_world @ error_world, error_w_first @ error_w_first)
+    sums.last_base = position
+    sums.base_velocity = velocity
+
+
+@compiled()
+def find_convention(sums: TickDisplacements, q: Vector) -> StateConvention:
+    """Returns the convention that explains the displacements of the base, if the expected one contradicts them.
+
+    An upright robot at yaw 0 whose quaternion has w first seems to lie on its back, and both other conventions explain
+    its displacements; then it is the quaternion.
+    """
+    displacement, errors = sums.base_displacement, sums.base_errors
+    if errors[0] <= CONTRADICTION_FRACTION * displacement:
+        return StateConvention.EXPECTED
+    max_error = (1.0 - MIN_EXPLAINED_FRACTION) * displacement
+    has_world_velocity, has_w_first = errors[1] < max_error, errors[2] < max_error
+    if has_world_velocity and has_w_first:
+        up, up_w_first = (
+            rotation_of(quat(q[3], q[4], q[5], q[6])) @ sums.up,
+            rotation_of(quat(q[4], q[5], q[6], q[3])) @ sums.up,
+        )
+        has_w_first = up_w_first[2] > up[2]
+    if has_w_first:
+        return StateConvention.W_FIRST
+    return StateConvention.WORLD_VELOCITY if has_world_velocity else StateConvention.EXPECTED
+
+
+@compiled(inline=False)
+def measure_tick_period(sums: TickDisplacements, position: Vec3, velocity: Vec3, q: Vector, v: Vector) -> float:
+    """Updates the sums by one tick, and returns the measured period [s] if it differs from the control period, else 0.
+
+    The displacements of the center of mass between ticks are compared with its velocity times the control period.  The
+    period is that of the last fifth of a second or more.  Those of the base are compared with the velocity in other
+    conventions; if one of them is detected, `sums.convention` is set and no period is returned.
+
+    Args:
+        sums: the sums.
+        position: center of mass, world [m].
+        velocity: velocity of the center of mass, world [m/s].
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+    """
+    if sums.has_floating_base:
+        add_base_displacement(sums, q, v)
+    step, mean_velocity = position - sums.last_position, 0.5 * (velocity + sums.last_velocity)
+    had_last = sums.has_last
+    sums.last_position = position
+    sums.last_velocity = velocity
+    sums.has_last = True
+    if not had_last:
+        return 0.0
+    sums.displacement += step @ step
+    sums.product += step @ mean_velocity
+    sums.speed += mean_velocity @ mean_velocity
+    sums.ticks += 1
+    # The distance is at most the root of the number of displacements times the sum of their squares.
+    if sums.ticks * sums.dt < MIN_TIME or sums.ticks * sums.displacement < MIN_DISPLACEMENT * MIN_DISPLACEMENT:
+        return 0.0
+    convention = find_convention(sums, q) if sums.has_floating_base else StateConvention.EXPECTED
+    if convention != StateConvention.EXPECTED:
+        sums.convention = convention
+        restart_sums(sums)
+        return 0.0
+    is_explained = sums.product * sums.product > MIN_EXPLAINED_FRACTION * sums.speed * sums.displacement
+    period = sums.product / sums.speed if is_explained else sums.dt
+    restart_sums(sums)
+    if period < MIN_RATIO * sums.dt or period > MAX_RATIO * sums.dt:
+        sums.other_period = period
+        return period
+    return 0.0
+
+
+@entry("period of the ticks")
+def has_inconsistent_motion(sums: TickDisplacements, com: Vector, velocity: Vector, q: Vector, v: Vector) -> bool:
+    """Calls `measure_tick_period` from Python; returns whether another period or convention was ever measured.
+
+    Args:
+        sums: the sums.
+        com: (3,) center of mass, world [m].
+        velocity: (3,) velocity of the center of mass, world [m/s].
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+    """
+    measure_tick_period(sums, vec3(com), vec3(velocity), q, v)
+    return sums.other_period != 0.0 or sums.convention != StateConvention.EXPECTED
+
+
+#: Warnings of a state whose motion between ticks shows another convention.
+STATE_CONVENTION_WARNINGS = {
+    StateConvention.WORLD_VELOCITY: (
+        "v: the base moves between ticks as if its linear velocity v[:3] were in world axes; pass it in base axes, "
+        "R.T @ v[:3] with the rotation R of the base"
+    ),
+    StateConvention.W_FIRST: (
+        "q: the base moves between ticks as if its quaternion q[3:7] were (w, x, y, z); pass it as (x, y, z, w)"
+    ),
+}
+
+
+def describe_inconsistent_motion(sums: TickDisplacements) -> str:
+    """Returns one sentence about another period or another convention that was measured; "" if there was none."""
+    if sums.convention != StateConvention.EXPECTED:
+        return STATE_CONVENTION_WARNINGS[StateConvention(sums.convention)]
+    if sums.other_period:
+        return (
+            f"dt: the controller was made with dt={sums.dt:g} s, but the motion between its calls corresponds to "
+            f"a period of {sums.other_period:.2g} s; call it every dt, or make it with the actual period"
+        )
+    return ""
+
+
+def make_tick_displacements(robot: Robot, dt: float) -> TickDisplacements:
+    """Creates the sums for a controller of `robot` with the control period `dt` [s]."""
+    sums = TickDisplacements.allocate()
+    sums.dt, sums.has_floating_base = dt, robot.root == "free"
+    if sums.has_floating_base:
+        sums.up = rotation_of(quat(*robot.q_home[3:7].tolist())).T @ vec3(0.0, 0.0, 1.0)
+    return sums
