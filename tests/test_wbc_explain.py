@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.wbc import ComTask, ContactMotion, FrictionPyramid, PostureTask, WholeBodyController
+from quaddyn.wbc import (
+    ComTask,
+    ContactMotion,
+    CustomTask,
+    FrictionPyramid,
+    LinearConstraint,
+    Loss,
+    PostureTask,
+    WholeBodyController,
+)
 from quaddyn.wbc.explanation import _describe_largest
 
 
@@ -58,7 +67,10 @@ def test_missing_contacts_are_no_cause_for_an_arm() -> None:
     posture.reference(robot.q_home + 1.0, acceleration=np.full(robot.nv, 1e4))
     wbc = WholeBodyController(robot, tasks=[[posture]])
     text = wbc.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))).explain()
-    assert "less than required because of" in text and "contact" not in text
+    assert (
+        "less than the required 1e+04 because of several limits together (torque, joint bounds)" in text
+        and "contact" not in text
+    )
 
 
 def test_tick_without_losses_has_no_cause() -> None:
@@ -80,13 +92,92 @@ def test_explanation_of_a_tipping_robot_names_the_foot_that_cannot_pull() -> Non
     losses = [loss for loss in command.losses() if loss.element in ("com", "base")]
     assert losses and {loss.cause for loss in losses} == {"RR, which cannot pull on the ground"}
     assert max(abs(loss.deficit_without_cause / loss.deficit) for loss in losses) < 1e-6
-    assert "less than required because of RR, which cannot pull on the ground" in command.explain()
+    assert " because of RR, which cannot pull on the ground" in command.explain()
     wbc = WholeBodyController(robot)
     wbc.contacts["RR"].set_normal_force_bounds(5.0)
     wbc.tasks["com"].reference(s.com + aside)
-    assert (
-        "less than required because of the RR normal force" in wbc.compute(s, contacts=("FR", "RL", "RR")).explain()
-    )  # the only cause
+    assert " because of the RR normal force" in wbc.compute(s, contacts=("FR", "RL", "RR")).explain()  # the only cause
+
+
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+def test_explanations_state_whether_a_value_is_less_or_more_than_required(direction: float) -> None:
+    robot = qd.load("go2")
+    s, wbc = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), WholeBodyController(robot, friction=0.1)
+    wbc.tasks["com"].reference(s.com, acceleration=direction * np.array([3.0, 0.0, 0.0]))
+    command = wbc.compute(s)
+    (loss,) = [loss for loss in command.losses() if loss.row == "com x"]
+    assert loss.target == pytest.approx(3.0 * direction) and loss.deficit * direction > 1.0
+    text = "less than the required 3 because of" if direction > 0.0 else "more than the required -3 because of"
+    assert text in command.explain()
+
+
+def test_explanations_of_violated_limits_give_the_limit() -> None:
+    """Level 0 requires at least 3 m/s^2 to one side, without upward acceleration."""
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    for side, text in ((1.0, "less than the permitted 3"), (-1.0, "more than the permitted -3")):
+        wbc = WholeBodyController(robot, friction=0.1)
+        bounds = sorted((3.0 * side, np.inf * side))
+        lower, upper = np.array([bounds[0], -np.inf]), np.array([bounds[1], 0.0])
+        wbc.add(LinearConstraint("go", lower, upper, acceleration=s.com_jacobian[[0, 2]], unit="m/s^2"), level=0)
+        losses = [loss for loss in wbc.compute(s).losses() if loss.element == "go" and loss.target]
+        assert len(losses) == 1 and losses[0].is_limit and losses[0].target == 3.0 * side and text in str(losses[0])
+
+
+class Own(CustomTask):
+    """Accelerations of a frame without a reference position, of some axes."""
+
+    def __init__(self, robot: qd.Robot, frame: str, acceleration: list[float], axes: slice = slice(0, 3)) -> None:
+        self._frame, self._axes = frame, axes
+        super().__init__(robot, "own", len(acceleration), stiffness=0.0)
+        self.reference(acceleration=np.array(acceleration))
+
+    def error(self, s: qd.State) -> np.ndarray:
+        return np.zeros(len(self.labels))
+
+    def jacobian(self, s: qd.State) -> np.ndarray:
+        return s.jacobian(self._frame)[self._axes]
+
+
+def explain_own(robot: qd.Robot, q: np.ndarray, tasks: list, **options: float) -> list[Loss]:
+    """Returns the deficits of the task "own", the largest first."""
+    command = WholeBodyController(robot, tasks=tasks, **options).compute(
+        qd.Dynamics(robot).update(q, np.zeros(robot.nv))
+    )
+    return sorted((x for x in command.losses() if x.element == "own"), key=lambda x: -abs(x.deficit))
+
+
+def test_causes_of_deficits_of_own_tasks_are_the_ones_that_cost_them() -> None:
+    """Friction, torque limits, tasks of higher and of equal priority, and a singular configuration."""
+    robot = qd.load("go2")
+    q, posture = robot.q_home, PostureTask(robot)
+
+    def own(*acceleration: float) -> Own:
+        return Own(robot, "base", [*acceleration, 0.0, 0.0, 0.0], slice(0, 6))
+
+    (loss, *_) = explain_own(robot, q, [[own(3.0, 0.0, 0.0)], [posture]], friction=0.1)
+    assert "friction pyramid" in loss.cause
+    weak = qd.load("go2", limits={name: {"effort": 10.0} for name in robot.actuated if "calf" in name})
+    lift = Own(weak, "base", [0.0, 0.0, 20.0, 0.0, 0.0, 0.0], slice(0, 6))
+    (loss, *_) = explain_own(weak, q, [[lift], [PostureTask(weak)]], friction=1.0)
+    assert "torque limit" in loss.cause
+    (loss, *_) = explain_own(robot, q, [[PostureTask(robot)], [own(4.0, 0.0, 0.0)], [ComTask(robot)]], friction=0.6)
+    assert loss.cause == "the posture task" and abs(loss.deficit) > 3.0
+    (loss, *_) = explain_own(robot, q, [[PostureTask(robot), own(4.0, 0.0, 0.0)]], friction=0.6)
+    assert loss.cause == "the posture task"
+
+
+def test_deficits_in_a_singular_configuration_are_explained_by_it() -> None:
+    robot = qd.load("planar_3r")
+    tip, dynamics = robot.frame_names[-1], qd.Dynamics(robot)
+    q = np.zeros(robot.nq)
+    J = dynamics.update(q, np.zeros(robot.nv)).jacobian(tip)[:3]
+    (row,) = np.flatnonzero(np.linalg.norm(J, axis=1) > 1e-9)  # the stretched arm moves only across itself
+    along = [0.0, 0.0, 0.0]
+    along[(int(row) + 1) % 3] = 1.0
+    (loss, *others) = explain_own(robot, q, [[Own(robot, tip, along)], [PostureTask(robot)]])
+    assert not others and loss.deficit == pytest.approx(1.0)
+    assert loss.cause == "the configuration, in which the rows of own have rank 1 instead of 3"
 
 
 @pytest.mark.parametrize(("faces", "across"), [(4, 0.212), (8, 0.277)])

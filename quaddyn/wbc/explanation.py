@@ -1,9 +1,12 @@
 """Explanation of a tick: rows with a deficit, and the limit or task that causes each deficit.
 
-The cause of a deficit is the one limit, or else the one task, whose removal reduces the residual of the row most.  It
-is found by solving again without each candidate, because a multiplier is valid for infinitesimal changes only.  All
-limits of one contact together are a candidate, too: where a robot would tip over a contact, the friction cone and the
-lower bound of the normal force both prevent pulling, so that removing one of them alone makes no difference.  Each
+The cause of a deficit is the limit or task whose removal reduces the residual of the row most; limits take
+precedence over tasks of the same level, which always compete, and over those of higher levels if they explain most of
+the deficit.  It is found by solving
+again without each candidate, because a multiplier is valid for infinitesimal changes only.  All limits of one contact
+together are a candidate, too: where a robot would tip over a contact, the friction cone and the lower bound of the
+normal force both prevent pulling, so that removing one of them alone makes no difference.  If there is no single cause,
+all limits together are one; and if a deficit remains without all other elements, it is the rank of the rows.  Each
 candidate takes one solve, so explanations are for diagnosis, not for control loops.
 
 The likely cause of a tick with deficits is a heuristic, from the size of the accelerations that rows require.
@@ -92,8 +95,11 @@ def _join_names(names: list[str]) -> str:
     return ", ".join(names[:MAX_CAUSE_NAMES]) + more
 
 
-#: Fraction of a deficit that the removal of a cause must reduce at least.
-MIN_CAUSE_FRACTION = 0.05
+#: Fraction of a deficit that the removal of a cause must reduce at least, and from which on a limit takes precedence
+#: over tasks.
+MIN_CAUSE_FRACTION, MAIN_CAUSE_FRACTION = 0.05, 0.5
+#: Smallest singular value of the rows of an element that counts for their rank, divided by the largest.
+RANK_TOLERANCE = 1e-6
 #: Causes whose removal reduces a deficit equally, such as two feet of a symmetric stance, up to this fraction of the
 #: deficit: the first one is reported.
 CAUSE_TIE_TOLERANCE = 1e-6
@@ -121,11 +127,12 @@ class Loss:
         row: name of the row, such as "com x".
         level: index of its level.
         deficit: target minus achieved value, or the violation of a limit [unit].
-        target: target value of the row, or the value of the limit [unit].
+        target: target value of the row, or the value of the limit that is violated [unit].
         unit: unit of the row.
         cause: the limit or task that causes the deficit; "" if no single one does.
         deficit_without_cause: size of the deficit that remains without the cause [unit].
         element: name of the task or constraint to which the row belongs.
+        is_limit: whether the row is a limit instead of a target.
     """
 
     row: str
@@ -136,19 +143,22 @@ class Loss:
     cause: str
     deficit_without_cause: float
     element: str = ""
+    is_limit: bool = False
 
     def __str__(self) -> str:
+        # A target may be negative: without it, "more" and "less" do not tell whether the value is too large in size.
+        bound = f"the {'permitted' if self.is_limit else 'required'} {self.target + 0.0:.3g}"
+        text = (
+            f"{self.row}: {abs(self.deficit):.3g} {self.unit} {'less' if self.deficit > 0.0 else 'more'} than {bound}"
+        )
         if not self.cause:
-            return (
-                f"{self.row}: {abs(self.deficit):.3g} {self.unit} less than required; no single limit or task is "
-                "the cause"
-            )
+            return f"{text}; no single limit or task is the cause"
         rest = (
-            f"; {abs(self.deficit_without_cause):.2g} would be missing without it"
+            f"; without it, {abs(self.deficit_without_cause):.2g} would remain"
             if abs(self.deficit_without_cause) > 0.01 * abs(self.deficit)
             else ""
         )
-        return f"{self.row}: {abs(self.deficit):.3g} {self.unit} less than required because of {self.cause}{rest}"
+        return f"{text} because of {self.cause}{rest}"
 
 
 def explain(
@@ -213,7 +223,7 @@ def find_losses(details: TickDetails, *, threshold: float = 1e-3, include_last_l
             continue
         cause, remaining = _find_cause(details, level, index, row, deficit, cache)
         group = details.problem.levels[level][index]
-        target = group.lower[row] if group.is_equality[row] else 0.0
+        target = group.lower[row] if deficit > 0.0 else group.upper[row]
         losses.append(
             Loss(
                 group.names[row],
@@ -224,6 +234,7 @@ def find_losses(details: TickDetails, *, threshold: float = 1e-3, include_last_l
                 cause,
                 remaining,
                 group.element,
+                not group.is_equality[row],
             )
         )
     return losses
@@ -246,29 +257,50 @@ def _deficits(y: Array, lower: Array, upper: Array) -> Array:
 def _find_cause(
     details: TickDetails, level: int, index: int, row: int, deficit: float, cache: dict[Candidate, Array]
 ) -> tuple[str, float]:
-    """Returns the candidate whose removal reduces the deficit of a row most, and the deficit that remains.
+    """Returns the cause of the deficit of a row as text, and the deficit that remains without it.
 
-    Limits take precedence over tasks, and one limit over several limits of a contact.
+    A limit takes precedence over tasks of higher levels if it explains most of the deficit, over other equalities
+    always, and one limit over several limits of a contact.  Equalities of level 0 keep contacts at rest.
     """
     problem = details.problem
     group = problem.levels[level][index]
-    for limits in (True, False):
-        best_score, remaining, name = abs(deficit) * (1.0 - MIN_CAUSE_FRACTION), 0.0, ""
-        for candidate in _candidate_causes(details, level, index, limits=limits):
-            if candidate not in cache:
-                cache[candidate] = details.resolve(problem.without_groups(*candidate))
-            y = group.A[row] @ cache[candidate]
-            candidate_remaining = abs(float(_deficits(y, group.lower[row], group.upper[row])))
-            score = candidate_remaining + (MIN_CAUSE_FRACTION * abs(deficit) if len(candidate) > 1 else 0.0)
-            if score < best_score - CAUSE_TIE_TOLERANCE * abs(deficit):
-                best_score, remaining, name = (
-                    score,
-                    candidate_remaining,
-                    _cause_text(problem, candidate, details.x, limits=limits),
-                )
-        if name:
-            return name, remaining
-    return "", abs(deficit)
+
+    def remaining_without(candidate: Candidate) -> float:
+        if candidate not in cache:
+            cache[candidate] = details.resolve(problem.without_groups(*candidate))
+        y = group.A[row] @ cache[candidate]
+        return abs(float(_deficits(y, group.lower[row], group.upper[row])))
+
+    size = abs(deficit)
+    limits, tasks = (list(_candidate_causes(details, level, index, limits=limits)) for limits in (True, False))
+    best_score, remaining, name = size * (1.0 - MIN_CAUSE_FRACTION), size, ""
+    higher = [candidate for candidate in tasks if 0 < candidate[0][0] < level]
+    equal = [candidate for candidate in tasks if candidate[0][0] == level]
+    level_0 = [candidate for candidate in tasks if candidate[0][0] == 0 < level]
+    for candidates, are_limits in ((limits, True), (higher, False), (equal, False), (level_0, False)):
+        if name and (candidates is not higher or remaining <= (1.0 - MAIN_CAUSE_FRACTION) * size):
+            break
+        for candidate in candidates:
+            candidate_remaining = remaining_without(candidate)
+            score = candidate_remaining + (MIN_CAUSE_FRACTION * size if are_limits and len(candidate) > 1 else 0.0)
+            if score < best_score - CAUSE_TIE_TOLERANCE * size:
+                best_score, remaining = score, candidate_remaining
+                name = _cause_text(problem, candidate, details.x, limits=are_limits)
+    if name:
+        return name, remaining
+    all_limits = tuple(dict.fromkeys(part for candidate in limits for part in candidate))
+    if len(limits) > 1 and (remaining := remaining_without(all_limits)) <= (1.0 - MAIN_CAUSE_FRACTION) * size:
+        elements = list(dict.fromkeys(problem.levels[k][i].element for k, i in all_limits))
+        return f"several limits together ({_join_names(elements)})", remaining
+    everything = tuple(
+        (k, i) for k, each in enumerate(problem.levels) for i in range(len(each)) if (k, i) != (level, index)
+    )
+    rows = group.A[group.is_equality] if group.is_equality[row] else group.A[row : row + 1]
+    scales = np.linalg.svd(rows, compute_uv=False)
+    rank = int(np.count_nonzero(scales > RANK_TOLERANCE * max(float(scales.max(initial=0.0)), 1.0)))
+    if rank < len(rows) and remaining_without(everything) > (1.0 - MIN_CAUSE_FRACTION) * size:
+        return f"the configuration, in which the rows of {group.element} have rank {rank} instead of {len(rows)}", size
+    return "", size
 
 
 def _candidate_causes(details: TickDetails, level: int, index: int, *, limits: bool) -> Iterator[Candidate]:
