@@ -8,11 +8,12 @@ memory and added where an entry is read or written.  Other arrays are as in host
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from .kinds import ITEMS, LANE_WIDTH, VECTOR
+from .kinds import ITEMS, LANE_WIDTH, VECTOR, Callee
 from .llvm_functions import LlvmFunctionWriter
+from .typed_tree import Function
 
 #: Lanes of a block, which are the threads of a warp.
 BLOCK_LANES: Final = 32
@@ -21,12 +22,24 @@ LANE_FLAG: Final = 1 << 63
 #: Array in shared memory: for each thread the distance of its lane from the first one [bytes], minus `LANE_FLAG`.
 LANE_OFFSETS: Final = "@lane_offsets"
 _SHARED: Final = "ptr addrspace(3)"
+#: Beginning of the registers of parameters.
+_PARAMETER: Final = "%a."
 #: Exponent of two: lanes of a block.
 _BLOCK_SHIFT: Final = 5
 
 
 class LaneFunctionWriter(LlvmFunctionWriter):
-    """Writer of one function for GPUs; same arguments as `InstructionWriter`."""
+    """Writer of one function for GPUs; same arguments as `InstructionWriter`.
+
+    What depends on the flag of an address is computed once for each array, so that an access to an entry takes few
+    instructions.  `_views` has for each pointer that `offset_pointer` returns the array and the distance [bytes], and
+    `_found` the registers that this function, or the present block, has computed for an array.
+    """
+
+    def __init__(self, function: Function, callee: Callable[[Any], Callee], *, contract: bool) -> None:
+        super().__init__(function, callee, contract=contract)
+        self._views = dict[str, tuple[str, str]]()
+        self._found = dict[tuple[str, str], str]()
 
     def text(self) -> str:
         """Returns the definition of the function."""
@@ -40,15 +53,20 @@ class LaneFunctionWriter(LlvmFunctionWriter):
         ]
         return super().text()
 
+    def start_block(self, label: str) -> None:
+        """Begins a basic block, in which only registers of the first block are known to be computed."""
+        super().start_block(label)
+        self._found = {key: x for key, x in self._found.items() if key[0].startswith(_PARAMETER)}
+
     def offset_pointer(self, pointer: str, item: str, by: str) -> str:
         """Writes a pointer advanced by a number of entries."""
         if by == "0":
             return pointer
         shift = {8: 3, 1: 0}[ITEMS[item][1]]
-        own = self.instruction(f"shl i64 {by}, {_BLOCK_SHIFT + shift}")
-        plain = self.instruction(f"shl i64 {by}, {shift}") if shift else by
-        distance = self.instruction(f"select i1 {self._is_lane(pointer)}, i64 {own}, i64 {plain}")
-        return self.instruction(f"getelementptr i8, ptr {pointer}, i64 {distance}")
+        distance = self.instruction(f"shl i64 {by}, {self._choice(pointer, _BLOCK_SHIFT + shift, shift)}")
+        out = self.instruction(f"getelementptr i8, ptr {pointer}, i64 {distance}")
+        self._views[out] = pointer, distance
+        return out
 
     def load_entry(self, pointer: str, item: str) -> str:
         """Writes the load of an array entry; bytes become integers of 64 bits."""
@@ -80,20 +98,35 @@ class LaneFunctionWriter(LlvmFunctionWriter):
         x = super().load_entry(self._address(pointers[-1]), "float")
         return self.instruction(f"zext i1 {self.instruction(f'fcmp uno double {x}, {x}')} to i64")
 
-    def _is_lane(self, pointer: str) -> str:
-        """Writes whether every lane has the array of this pointer for itself."""
-        return self.instruction(f"icmp slt i64 {self.instruction(f'ptrtoint ptr {pointer} to i64')}, 0")
+    def _once(self, key: tuple[str, str], text: str) -> str:
+        """Writes an instruction that depends on an array alone, unless the function or block has it already."""
+        if key not in self._found and key[0].startswith(_PARAMETER):
+            self.count += 1
+            self._found[key] = f"%t{self.count}"
+            self.allocations.append(f"  %t{self.count} = {text}")
+        elif key not in self._found:
+            self._found[key] = self.instruction(text)
+        return self._found[key]
+
+    def _choice(self, pointer: str, own: int | str, shared: int) -> str:
+        """Writes a number for the array of a pointer: `own` if every lane has the array for itself, else `shared`."""
+        while pointer in self._views:
+            pointer = self._views[pointer][0]
+        address = self._once((pointer, "address"), f"ptrtoint ptr {pointer} to i64")
+        is_lane = self._once((pointer, "is_lane"), f"icmp slt i64 {address}, 0")
+        return self._once((pointer, f"{own}"), f"select i1 {is_lane}, i64 {own}, i64 {shared}")
 
     def _address(self, pointer: str, item: str = "float") -> str:
         """Writes the address of an entry of this thread's lane."""
-        offset = "%lane.byte" if item == "byte" else "%lane.offset"
-        own = self.instruction(f"select i1 {self._is_lane(pointer)}, i64 {offset}, i64 0")
-        return self.instruction(f"getelementptr i8, ptr {pointer}, i64 {own}")
+        if pointer in self._views:
+            array, distance = self._views[pointer]
+            return self.instruction(f"getelementptr i8, ptr {self._address(array, item)}, i64 {distance}")
+        own = self._choice(pointer, "%lane.byte" if item == "byte" else "%lane.offset", 0)
+        return self._once((pointer, item), f"getelementptr i8, ptr {pointer}, i64 {own}")
 
     def _consecutive_addresses(self, pointer: str) -> list[str]:
         """Writes the addresses of `LANE_WIDTH` consecutive floats of this thread's lane."""
-        address = self._address(pointer)
-        step = self.instruction(f"select i1 {self._is_lane(pointer)}, i64 {8 << _BLOCK_SHIFT}, i64 8")
+        address, step = self._address(pointer), self._choice(pointer, 8 << _BLOCK_SHIFT, 8)
         out = [address]
         for _ in range(LANE_WIDTH - 1):
             address = self.instruction(f"getelementptr i8, ptr {address}, i64 {step}")
