@@ -186,14 +186,19 @@ def measure_steps(n: int) -> dict[str, Any]:
 
 def measure_batches(n: int) -> tuple[Table, list[str]]:
     """Returns a table of the batches of controllers and plants, and the requirements that they miss."""
-    table = Table("go2", "robots", "1/s", "error", "regs", "local [B]", "lane [kB]", "build [s]")
+    table = Table(
+        "go2", "robots", "threads", "1/s", "error", "regs", "local [B]", "robot [kB]", "thread [kB]", "all [MB]",
+        "build [s]",
+    )  # fmt: skip
     missed = []
     for row in (measure_ticks(n), measure_steps(n)):
         what, batch = row["what"], row["batch"]
         kernel = (batch._tick if what == "ticks" else batch._program).kernel
+        total = n * batch.bytes_per_lane + batch.threads * batch.bytes_per_thread
         table.add_row(
-            what, str(n), f"{row['rate']:.2e}", f"{row['error']:.1e}", str(kernel.registers), str(kernel.local_bytes),
-            f"{batch.bytes_per_lane_in_progress / 1024:.1f}", f"{row['build']:.1f}",
+            what, str(n), str(batch.threads), f"{row['rate']:.2e}", f"{row['error']:.1e}", str(kernel.registers),
+            str(kernel.local_bytes), f"{batch.bytes_per_lane / 1024:.1f}", f"{batch.bytes_per_thread / 1024:.1f}",
+            f"{total / 2**20:.0f}", f"{row['build']:.1f}",
         )  # fmt: skip
         if not (row["same"] and row["error"] <= BATCH_TOLERANCES[what]):
             missed.append(f"{what}: differ from those of the CPU by {row['error']:.1e}, or in the outcomes of lanes")

@@ -28,13 +28,17 @@ def host_text(text: str) -> str:
         function = f"define internal i32 @read_{name}() {{\n  %x = load volatile i32, ptr @{name}\n  ret i32 %x\n}}"
         text = text.replace(f"declare i32 {intrinsic}", f"@{name} = global i32 0\n\n{function}")
         text = text.replace(intrinsic, f"@read_{name}()")
-    return text
+    barrier = "@llvm.nvvm.bar.warp.sync"
+    text = text.replace(f"declare void {barrier}(i32)", "define internal void @barrier(i32 %mask) {\n  ret void\n}")
+    return text.replace(barrier, "@barrier")
 
 
 class HostKernel:
     """Kernel of a compiled function ``f(lane, ...)`` on the CPU, launched as `quaddyn.cuda.driver.LoadedKernel`."""
 
     registers = local_bytes = 0
+    #: Number of arguments before those of the function.
+    FIRST = 7
 
     def __init__(self, function: Callable[..., Any]) -> None:
         signature = signature_of(function)
@@ -48,9 +52,13 @@ class HostKernel:
         self.engine = machine.link_object(code, target)
         index = self.engine.get_global_value_address
         self.thread, self.block = (ctypes.c_int32.from_address(index(name)) for name in ("tid", "ctaid"))
-        self.call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *self.types)(
+        self.call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * self.FIRST, *self.types)(
             self.engine.get_function_address(KERNEL_NAME)
         )
+
+    def resident_blocks(self, threads: int) -> int:
+        """As the driver reports it."""
+        return 2
 
     def launch(self, blocks: int, threads: int, stream: int, arguments: Sequence[int]) -> None:
         """Calls the kernel for each thread; arguments are 64 bits each, floats among them too."""
@@ -58,9 +66,9 @@ class HostKernel:
         given = [ctypes.c_int64(word).value for word in arguments]
         for k, kind in enumerate(self.types):
             if kind is ctypes.c_double:
-                given[4 + k] = np.int64(given[4 + k]).view(np.float64)
+                given[self.FIRST + k] = np.int64(given[self.FIRST + k]).view(np.float64)
         for self.block.value in range(blocks):
-            for self.thread.value in range(threads):  # the last threads have no lane
+            for self.thread.value in range(threads):
                 self.call(*given)
 
 
@@ -89,5 +97,6 @@ class LaneHost:
             words = found[name] if name in found else registers(plain[name], kind)
             (records if isinstance(kind, RecordKind) else given).extend(words)
         block = np.array([ctypes.c_int64(word).value for word in records], dtype=np.int64)
-        arguments = [self.n, 0, self.memory.block_bytes, block.ctypes.data, *given]
-        self.kernel.launch(len(self.memory.words), BLOCK_LANES, 0, arguments)
+        blocks = len(self.memory.words)
+        arguments = [self.n, blocks, self.memory.block_bytes, 0, 0, 0, block.ctypes.data, *given]
+        self.kernel.launch(blocks, BLOCK_LANES, 0, arguments)

@@ -16,9 +16,9 @@ enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NO_DEVICE = 100, INVALID_PTX = 218, PTX
 
 typedef struct { const char *name; long value; } Setting;
 static Setting settings[] = {
-    {"driver_version", 12040}, {"devices", 2}, {"major", 9}, {"minor", 0}, {"memory", 1L << 30}, {"ptx_version", 80},
-    {"grid", 0}, {"block", 0}, {"stream", 0}, {"launches", 0}, {"waits", 0}, {"wait_stream", 0}, {"recorded", 0},
-    {"modules", 0}, {"allocations", 0}, {"instructions", 0}, {"pushed", 0}, {NULL, 0}};
+    {"driver_version", 12040}, {"devices", 2}, {"major", 9}, {"minor", 0}, {"multiprocessors", 3}, {"memory", 1L << 30},
+    {"ptx_version", 80}, {"grid", 0}, {"block", 0}, {"stream", 0}, {"launches", 0}, {"waits", 0}, {"wait_stream", 0},
+    {"recorded", 0}, {"modules", 0}, {"allocations", 0}, {"instructions", 0}, {"pushed", 0}, {NULL, 0}};
 
 static long *setting(const char *name) {
     for (Setting *s = settings; s->name; s++)
@@ -91,8 +91,8 @@ int cuDeviceGet(int *out, int index) { *out = index; return index < *setting("de
 int cuDeviceGetName(char *out, int n, int device) { snprintf(out, (size_t)n, "Stand-in %d", device); return OK; }
 int cuDeviceGetAttribute(int *out, int attribute, int device) {
     (void)device;
-    *out = (int)*setting(attribute == 75 ? "major" : "minor");
-    return attribute == 75 || attribute == 76 ? OK : INVALID_VALUE;
+    *out = (int)*setting(attribute == 16 ? "multiprocessors" : attribute == 75 ? "major" : "minor");
+    return attribute == 16 || attribute == 75 || attribute == 76 ? OK : INVALID_VALUE;
 }
 int cuDevicePrimaryCtxRetain(void **out, int device) { *out = (void *)(intptr_t)(device + 1); return OK; }
 int cuCtxPushCurrent_v2(void *context) {
@@ -339,6 +339,12 @@ int cuModuleGetFunction(void **out, void *module, const char *name) {
 int cuFuncGetAttribute(int *out, int attribute, void *function) {
     *out = attribute == 3 ? ((Module *)function)->local_size : 0;
     return OK;
+}
+
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, void *function, int threads, size_t bytes) {
+    (void)function;
+    *out = 8;
+    return threads == 32 && !bytes ? OK : INVALID_VALUE;
 }
 
 /* -- execution -- */

@@ -40,13 +40,14 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """Arguments of the launches of kernels of lanes, which compute nothing."""
     found = list[tuple[Any, ...]]()
-    kernel = type("Kernel", (), {"launch": lambda self, *arguments: found.append(arguments)})()
+    methods = {"launch": lambda self, *arguments: found.append(arguments), "resident_blocks": lambda self, threads: 8}
+    kernel = type("Kernel", (), methods)()
     monkeypatch.setattr(lane_program, "load_lane_kernel", lambda gpu, function: kernel)
     return found
 
 
 def limit_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives workspaces memory for 32 lanes."""
+    """Gives workspaces memory for 32 threads."""
     monkeypatch.setattr(lane_program, "MAX_WORKSPACE", 1)
 
 
@@ -96,7 +97,7 @@ def test_ticks_equal_those_of_the_cpu(monkeypatch: pytest.MonkeyPatch, library: 
     assert np.array_equal(batch.references["com"].position, expected.references["com"].position)
     assert (
         shares_constants(batch)
-        and get(library, "block") == 32
+        and get(library, "block") == 32 == batch.threads
         and f"on cuda:0, {batch.bytes_per_lane / 1024:.1f} kB" in repr(batch)
     )
 
@@ -110,7 +111,8 @@ def test_arguments_of_ticks_are_checked(library: Any, launches: list[tuple[Any, 
     got = batch.compute(*[Exported(x) for x in on_gpu], ["FL", "RR"], stream=7)
     assert isinstance(got.tau, CudaArray) and got.tau.stream == 7 and get(library, "stream") == 7
     ((blocks, threads, stream, arguments),) = launches
-    assert (blocks, threads, stream, arguments[:2]) == (1, 32, 7, [n, 0])
+    assert (blocks, threads, stream, arguments[:2]) == (1, 32, 7, [n, 1])
+    assert controller.batch(1000, device="cuda").threads == 256  # as many as the GPU runs at once, see `launches`
     view = arrays.read_capsule("codes", got.codes.__dlpack__(stream=-1))
     assert (view.shape, view.typestr, view.device) == ((n,), "<i1", 1)
     long = to_device(np.zeros((robot().nq, n)), "cuda:1")

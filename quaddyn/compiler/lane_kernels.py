@@ -1,8 +1,13 @@
-"""PTX of compiled functions that compute lanes: the thread of each lane calls the function with the lane's number.
+"""PTX of compiled functions that compute lanes: each thread calls the function with the numbers of its lanes in turn.
 
-Arguments of a kernel, integers of 64 bits or floats: the number of lanes n, the first lane, the bytes of the memory of
-a block of 32 lanes, the address of the records, and the registers of all other arguments.  The kernels have not run on
-a GPU; `tests/lane_host.py` runs the same LLVM IR on the CPU.
+A block of 32 threads computes a block of 32 lanes, and then the one that is as many blocks of lanes further on as
+there are blocks of threads.  The lanes of a thread use the same memory one after the other.
+
+Arguments of a kernel, integers of 64 bits or floats: the number of lanes n, the number of blocks of threads, the bytes
+of the memory of a block of threads; the number of words of a lane that were computed before, the address of these
+words, 32 lanes next to each other as in `lane_memory`, and the address of the first of them in the memory of the first
+thread, to which each thread copies those of its lane; the address of the records, and the registers of all other
+arguments.  The kernels have not run on a GPU; `tests/lane_host.py` runs the same LLVM IR on the CPU.
 """
 
 from __future__ import annotations
@@ -28,6 +33,8 @@ from .typed_tree import Function
 KERNEL_NAME: Final = "quaddyn_lanes"
 #: Prefix of the file names of cached modules.
 CACHE_KIND: Final = "lanes"
+#: Bytes between two words of a lane.
+ENTRY_BYTES: Final = 8 * BLOCK_LANES
 _GLOBAL: Final = "ptr addrspace(1)"
 
 
@@ -82,8 +89,6 @@ def _file(function: Callable[..., Any]) -> Path:
 def module_text(function: Callable[..., Any], *, contract: bool) -> str:
     """Returns the LLVM IR of the kernel of a function, see `lane_kernel`.
 
-    LLVM does not optimize it, which would double the time: the compiler of the driver does.
-
     Args:
         function: as for `lane_kernel`.
         contract: whether a product and a sum may become one instruction.
@@ -114,7 +119,10 @@ def module_text(function: Callable[..., Any], *, contract: bool) -> str:
 
 
 def _kernel(function: Callable[..., Any]) -> str:
-    """Returns the kernel, which stores the offset of each lane and calls the function."""
+    """Returns the kernel: each thread stores the offset of its memory and calls the function for its lanes.
+
+    The threads of a warp begin each lane together.
+    """
     signature = signature_of(function)
     assert signature is not None
     parameters, given, conversions, words = list[str](), list[str](), list[str](), 0
@@ -136,12 +144,6 @@ def _kernel(function: Callable[..., Any]) -> str:
         "  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
         "  %thread.wide = zext i32 %thread to i64",
         "  %block.wide = zext i32 %block to i64",
-        f"  %number = mul i64 %block.wide, {BLOCK_LANES}",
-        "  %own = add i64 %number, %thread.wide",
-        "  %lane = add i64 %first, %own",
-        "  %is_lane = icmp ult i64 %lane, %n",
-        "  br i1 %is_lane, label %compute, label %end",
-        "compute:",
         "  %start = mul i64 %block.wide, %block_bytes",
         "  %within = mul i64 %thread.wide, 8",
         "  %offset = add i64 %start, %within",
@@ -149,15 +151,46 @@ def _kernel(function: Callable[..., Any]) -> str:
         f"  %slot = getelementptr i64, ptr addrspace(3) {LANE_OFFSETS}, i32 %thread",
         "  store i64 %biased, ptr addrspace(3) %slot, align 8, !tbaa !9",
         f"  %records.generic = addrspacecast {_GLOBAL} %records to ptr",
-    ]
-    lines += [
         *conversions,
+        f"  %input_bytes = mul i64 %input_words, {ENTRY_BYTES}",
+        "  br label %head",
+        "head:",
+        "  %number = phi i64 [ %block.wide, %entry ], [ %next, %end_of_block ]",
+        f"  %first = mul i64 %number, {BLOCK_LANES}",
+        "  %is_block = icmp ult i64 %first, %n",
+        "  br i1 %is_block, label %block_of_lanes, label %end",
+        "block_of_lanes:",
+        "  %lane = add i64 %first, %thread.wide",
+        "  %is_lane = icmp ult i64 %lane, %n",
+        "  %before = mul i64 %number, %input_bytes",
+        "  %from.start = add i64 %before, %within",
+        "  br i1 %is_lane, label %inputs, label %end_of_block",
+        "inputs:",
+        "  %k = phi i64 [ 0, %block_of_lanes ], [ %k.next, %copy ]",
+        "  %is_input = icmp ult i64 %k, %input_words",
+        "  br i1 %is_input, label %copy, label %compute",
+        "copy:",
+        f"  %distance = mul i64 %k, {ENTRY_BYTES}",
+        "  %from.offset = add i64 %from.start, %distance",
+        "  %to.offset = add i64 %offset, %distance",
+        f"  %from = getelementptr i8, {_GLOBAL} %inputs_from, i64 %from.offset",
+        f"  %to = getelementptr i8, {_GLOBAL} %inputs_to, i64 %to.offset",
+        f"  %word = load i64, {_GLOBAL} %from, align 8",
+        f"  store i64 %word, {_GLOBAL} %to, align 8",
+        "  %k.next = add i64 %k, 1",
+        "  br label %inputs",
+        "compute:",
         f"  call void @{symbol_name(function)}({', '.join(['i64 %lane', *given])})",
-        "  br label %end",
+        "  br label %end_of_block",
+        "end_of_block:",
+        "  call void @llvm.nvvm.bar.warp.sync(i32 -1)",
+        "  %next = add i64 %number, %blocks",
+        "  br label %head",
         "end:",
         "  ret void",
     ]
-    head = ", ".join(["i64 %n", "i64 %first", "i64 %block_bytes", f"{_GLOBAL} %records", *parameters])
+    numbers = ["i64 %n", "i64 %blocks", "i64 %block_bytes", "i64 %input_words"]
+    head = ", ".join([*numbers, *(f"{_GLOBAL} %{x}" for x in ("inputs_from", "inputs_to", "records")), *parameters])
     return "\n".join([
         f"{LANE_OFFSETS} = internal addrspace(3) global [{BLOCK_LANES} x i64] poison, align 16",
         f'define ptx_kernel void @{KERNEL_NAME}({head}) nounwind "nvvm.maxntid"="{BLOCK_LANES}" {{',
@@ -170,6 +203,7 @@ _LIBRARY_CALL = re.compile(r"call double @(\w+)\(")
 _DECLARATIONS = (
     "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
     "declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
+    "declare void @llvm.nvvm.bar.warp.sync(i32)",
     "declare double @llvm.copysign.f64(double, double)",
     "!9 = !{!10, !10, i64 0}",
     '!10 = !{!"lane offsets", !0}',

@@ -19,7 +19,7 @@ MIN_DRIVER_VERSION: Final = 11000
 MIN_COMPUTE_CAPABILITY: Final = (7, 5)
 
 _SUCCESS, _INVALID_VALUE, _OUT_OF_MEMORY, _NO_DEVICE = 0, 1, 2, 100
-_MAJOR, _MINOR = 75, 76  # device attributes
+_MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76  # device attributes
 _DEVICE_ORDINAL = 9  # pointer attribute
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6  # options of the compiler in the driver
 _LOG_SIZE = 4096
@@ -44,6 +44,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "cuModuleUnload": (_POINTER,),
     "cuModuleGetFunction": (_OUT(_POINTER), _POINTER, _TEXT),
     "cuFuncGetAttribute": (_OUT(_INT), _INT, _POINTER),
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor": (_OUT(_INT), _POINTER, _INT, _SIZE),
     "cuLaunchKernel": (_POINTER, *[_UINT] * 7, _POINTER, _OUT(_POINTER), _OUT(_POINTER)),
     "cuMemAlloc_v2": (_OUT(_POINTER), _SIZE),
     "cuMemFree_v2": (_POINTER,),
@@ -135,6 +136,7 @@ class Device:
         index: number of the GPU.
         name: its name.
         compute_capability: (major, minor).
+        multiprocessors: number of its multiprocessors.
 
     Raises:
         CudaError: no such GPU, or one that is too old.
@@ -149,11 +151,12 @@ class Device:
         self._driver.call("cuDeviceGet", ctypes.byref(handle), index)
         name, values = ctypes.create_string_buffer(256), []
         self._driver.call("cuDeviceGetName", name, len(name), handle)
-        for attribute in (_MAJOR, _MINOR):
+        for attribute in (_MAJOR, _MINOR, _MULTIPROCESSORS):
             value = _INT()
             self._driver.call("cuDeviceGetAttribute", ctypes.byref(value), attribute, handle)
             values.append(value.value)
         self.name, self.compute_capability = name.value.decode(), (values[0], values[1])
+        self.multiprocessors = values[2]
         if self.compute_capability < MIN_COMPUTE_CAPABILITY:
             have, need = (".".join(map(str, x)) for x in (self.compute_capability, MIN_COMPUTE_CAPABILITY))
             raise CudaError(
@@ -291,6 +294,12 @@ class LoadedKernel:
             call("cuFuncGetAttribute", ctypes.byref(value), attribute, self._function)
             values_found.append(value.value)
         self.registers, self.local_bytes = values_found
+
+    def resident_blocks(self, threads: int) -> int:
+        """Returns how many blocks of this number of threads run on the GPU at the same time, at least 1."""
+        value = _INT()
+        self.device.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(value), self._function, threads, 0)
+        return max(1, value.value * self.device.multiprocessors)
 
     def launch(self, blocks: int, threads: int, stream: int, arguments: Sequence[int]) -> None:
         """Starts the kernel on a stream and returns at once.

@@ -1,8 +1,8 @@
 """Compiled functions of lanes on a GPU: memory of the lanes, copies of host arrays, and launches.
 
-`LaneProgram` launches the kernel of `quaddyn.compiler.lane_kernels`.  The lanes in progress use a `LaneWorkspace`; a
-launch of more lanes than it has memory for is divided.  `DeviceState` keeps the arrays of a batch in the memory of the
-GPU, and copies them to the host for calls that change them there.
+`LaneProgram` launches the kernel of `quaddyn.compiler.lane_kernels`.  The threads that run at the same time have a
+`LaneWorkspace`, which each of them uses for one lane after the other.  `DeviceState` keeps the arrays of a batch in the
+memory of the GPU, and copies them to the host for calls that change them there.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ from ..exclusive_call import ExclusiveCall
 from .arrays import ArrayView, CudaArray, contiguous_strides, to_device, view_array
 from .driver import Device, LoadedKernel
 
-#: Maximum memory for the lanes in progress [bytes].
+#: Maximum memory of the threads of a program [bytes].
 MAX_WORKSPACE: Final = 8 << 30
-#: Bytes between two entries of a lane.
-ENTRY_BYTES: Final = 8 * BLOCK_LANES
 #: Sets of arguments that a program keeps on the GPU.
 _MAX_RECORDS: Final = 64
 #: Arrays that `UploadedArrays` keeps on the GPU.
@@ -152,21 +150,24 @@ class DeviceState(ExclusiveCall):
 
 
 class LaneWorkspace:
-    """Memory of the lanes in progress on a GPU, each of which begins with the same values.
+    """Memory of the threads of a program on a GPU, each of which begins with the same values.
+
+    There is memory for as many threads as run on the GPU at the same time, and no more than there are lanes; a thread
+    computes one lane after the other.
 
     Args:
-        gpu: the GPU.
-        values: records and arrays that each lane has for itself, by the names of parameters.
+        program: the program.
+        values: records and arrays that each thread has for itself, by the names of parameters.
         kinds: their kinds.
-        n: number of lanes; the workspace may have memory for fewer.
-        shared: arrays among them that all lanes share, and that no code writes.
+        n: number of lanes.
+        shared: arrays among them that all threads share, and that no code writes.
 
     Attributes:
         registers: registers of the values by name.
-        n: number of lanes in progress at once, a multiple of 32.
-        block_bytes: memory of 32 lanes [bytes].
-        bytes_per_lane: memory of a lane [bytes].
-        shared_bytes: memory that all lanes share [bytes].
+        n_blocks: number of blocks of 32 threads.
+        block_bytes: memory of such a block [bytes].
+        bytes_per_thread: memory of a thread [bytes].
+        shared_bytes: memory that all threads share [bytes].
 
     Raises:
         CudaError: the memory of the GPU is exhausted.
@@ -174,23 +175,20 @@ class LaneWorkspace:
 
     def __init__(
         self,
-        gpu: Device,
+        program: LaneProgram,
         values: Mapping[str, object],
         kinds: Mapping[str, Kind],
         n: int,
         shared: Sequence[NDArray[Any]] = (),
     ) -> None:
-        memory = LaneMemory(list(values.values()), [kinds[name] for name in values], 1, shared)
+        gpu, memory = program.gpu, LaneMemory(list(values.values()), [kinds[name] for name in values], 1, shared)
         memory.store(0)
         block = np.ascontiguousarray(np.broadcast_to(memory.words[0, :, :1], memory.words.shape[1:]))
-        self.block_bytes, self.bytes_per_lane = memory.block_bytes, memory.bytes_per_lane
-        blocks = max(1, min(-(-n // BLOCK_LANES), MAX_WORKSPACE // max(memory.block_bytes, 1)))
-        self.n = BLOCK_LANES * blocks
-        self._words, self._shared, self._memory = (
-            CudaArray((blocks, *block.shape), block.dtype, gpu),
-            DeviceCopies(gpu),
-            memory,
-        )
+        self.block_bytes, self.bytes_per_thread = memory.block_bytes, memory.bytes_per_lane
+        resident, fitting = program.kernel.resident_blocks(BLOCK_LANES), MAX_WORKSPACE // max(memory.block_bytes, 1)
+        self.n_blocks = blocks = max(1, min(-(-n // BLOCK_LANES), resident, fitting))
+        self._words = CudaArray((blocks, *block.shape), block.dtype, gpu)
+        self._shared, self._memory = DeviceCopies(gpu), memory
         for k in range(blocks):
             self._words.write(block, k * block.size)
         self._shared.add(shared)
@@ -199,7 +197,7 @@ class LaneWorkspace:
         self.registers: dict[str, Sequence[int]] = dict(zip(values, placed, strict=True))
 
     def address(self, x: NDArray[Any]) -> int:
-        """Returns the address of the first entry of an array in the first lane."""
+        """Returns the address of the first entry of an array of the first thread."""
         return self._words.address + self._memory.first_byte(x)
 
 
@@ -211,6 +209,7 @@ class LaneProgram:
         function: the function.
 
     Attributes:
+        gpu: the GPU.
         kernel: the kernel on the GPU.
         kinds: kinds of the parameters after the number of the lane, by name.
 
@@ -222,42 +221,49 @@ class LaneProgram:
         signature = signature_of(function)
         assert signature is not None
         self.kinds: dict[str, Kind] = dict(signature[0][1:])
-        self._gpu, self.kernel = gpu, load_lane_kernel(gpu, function)
+        self.gpu, self.kernel = gpu, load_lane_kernel(gpu, function)
         self._records = dict[tuple[int, ...], CudaArray]()
 
     def launch(
-        self, workspace: LaneWorkspace, lanes: range, stream: int, registers: Mapping[str, Sequence[int]]
+        self,
+        workspace: LaneWorkspace,
+        n: int,
+        stream: int,
+        registers: Mapping[str, Sequence[int]],
+        inputs: tuple[CudaArray, NDArray[Any]] | None = None,
     ) -> None:
-        """Starts the function for lanes and returns at once.
+        """Starts the function for n lanes and returns at once.
 
         Args:
-            workspace: memory of the lanes in progress.
-            lanes: consecutive lanes, at most as many as the workspace has.
+            workspace: memory of the threads.
+            n: number of lanes.
             stream: the stream.
             registers: registers of the parameters by name; floats as the 64 bits of the number.
+            inputs: words (blocks, entries, 32) of the lanes, which the thread of a lane copies to an array of the
+                workspace first, and that array.
         """
-        words, given = list[int](), list[int]()
+        words, given, copied = list[int](), list[int](), (0, 0, 0)
         for name, kind in self.kinds.items():
             (words if isinstance(kind, RecordKind) else given).extend(registers[name])
-        blocks = -(-len(lanes) // BLOCK_LANES)
-        arguments = [lanes.stop, lanes.start, workspace.block_bytes, self._upload(tuple(words)), *given]
-        self.kernel.launch(blocks, BLOCK_LANES, stream, arguments)
+        if inputs is not None:
+            copied = (inputs[1].size, inputs[0].address, workspace.address(inputs[1]))
+        arguments = [n, workspace.n_blocks, workspace.block_bytes, *copied, self._upload(tuple(words)), *given]
+        self.kernel.launch(workspace.n_blocks, BLOCK_LANES, stream, arguments)
 
     def _upload(self, words: tuple[int, ...]) -> int:
         """Returns the address of records with these registers."""
         if words not in self._records:
             if len(self._records) == _MAX_RECORDS:
                 self._records.clear()  # the driver frees memory when the kernels that read it have ended
-            array = CudaArray((len(words),), np.dtype(np.int64), self._gpu)
+            array = CudaArray((len(words),), np.dtype(np.int64), self.gpu)
             array.write(np.array([word & (1 << 64) - 1 for word in words], dtype=np.uint64))
             self._records[words] = array
         return self._records[words].address
 
 
-def chunks(n: int, size: int) -> Iterator[range]:
-    """Yields the numbers below n in consecutive ranges of at most this size."""
-    for start in range(0, n, size):
-        yield range(start, min(start + size, n))
+def lane_words(n: int, size: int, gpu: Device) -> CudaArray:
+    """Returns words (blocks, size, 32) for n lanes, 32 lanes next to each other, see `quaddyn.compiler.lane_memory`."""
+    return CudaArray((-(-n // BLOCK_LANES), size, BLOCK_LANES), np.dtype(np.int64), gpu)
 
 
 def view_rows(

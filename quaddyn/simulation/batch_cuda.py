@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.kinds import RecordKind, record_kind
+from ..compiler.lane_functions import BLOCK_LANES
 from ..compiler.lane_memory import collect_arrays, place_registers
 from ..cuda.arrays import CudaArray, current_stream, stream_handle
 from ..cuda.driver import device
-from ..cuda.lane_program import DeviceState, LaneProgram, LaneWorkspace, UploadedArrays, chunks, to_host, view_rows
+from ..cuda.lane_program import DeviceState, LaneProgram, LaneWorkspace, UploadedArrays, to_host, view_rows
 from ..errors import ArgumentError
 from ..robot.arguments import Numbers, check_integer
 from ..strict_attributes import StrictAttributes
@@ -75,7 +76,7 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
         plant = with_shared_memory(plant)
         layout = lane_worker._layout
         values = {"plant": plant, "layout": layout, "cursor": lane_worker._cursor}
-        self._workspace = LaneWorkspace(gpu, values, kinds | self._fields, n, shared_arrays(plant, layout))
+        self._workspace = LaneWorkspace(self._program, values, kinds | self._fields, n, shared_arrays(plant, layout))
         self._states = host._states._replace(
             keys=np.zeros((n, max_contacts), np.int64), impulses=np.zeros((n, max_contacts, 3))
         )
@@ -153,9 +154,14 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
         return sum(copy.nbytes for _, copy in self._state.copies.values()) / self.n
 
     @property
-    def bytes_per_lane_in_progress(self) -> int:
-        """Memory for the step of a lane in progress; at most 8 GB of lanes are in progress at once [bytes]."""
-        return self._workspace.bytes_per_lane
+    def bytes_per_thread(self) -> int:
+        """Memory for a step in progress, which a thread needs once for all its lanes [bytes]."""
+        return self._workspace.bytes_per_thread
+
+    @property
+    def threads(self) -> int:
+        """Number of threads, of which each computes one lane after the other: as many as the GPU runs at once."""
+        return BLOCK_LANES * self._workspace.n_blocks
 
     # -- time ------------------------------------------------------------------------------------------------
     def step(
@@ -204,8 +210,7 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
             "results": [self._state.copies[self._results].address, self.n],
         }
         with self._state.launching("step", handle):
-            for lanes in chunks(self.n, self._workspace.n):
-                self._program.launch(self._workspace, lanes, handle, registers)
+            self._program.launch(self._workspace, self.n, handle, registers)
 
     def reset(self, mask: Any = None, *, q: Any = None, v: Any = None) -> None:
         """Sets lanes to a state at time 0, as `SimulationBatch.reset`; arrays may be in the memory of the GPU."""
@@ -267,8 +272,8 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
     def __repr__(self) -> str:
         return (
             f"<CudaSimulationBatch of {self.n} x {self.robot.name} on {self.device}, "
-            f"{self.bytes_per_lane / 1024:.1f} kB a lane, {self.bytes_per_lane_in_progress / 1024:.1f} kB for each of "
-            f"{min(self._workspace.n, self.n)} in progress>"
+            f"{self.bytes_per_lane / 1024:.1f} kB a lane, {self.bytes_per_thread / 1024:.1f} kB for each of "
+            f"{self.threads} threads>"
         )
 
 

@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.kinds import record_kind
+from ..compiler.lane_functions import BLOCK_LANES
+from ..compiler.lane_kernels import ENTRY_BYTES
 from ..compiler.lane_memory import collect_arrays, place_registers, share_memory
 from ..cuda.arrays import CudaArray, convert_result, current_stream, stream_handle, view_array
 from ..cuda.driver import LoadedKernel, device
 from ..cuda.lane_program import (
-    ENTRY_BYTES,
     DeviceState,
     LaneProgram,
     LaneWorkspace,
     UploadedArrays,
-    chunks,
+    lane_words,
     to_host,
     view_rows,
 )
@@ -62,7 +63,7 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
 
     A tick computes what `ControllerBatch` computes, with the same code.  States, contacts and commands are arrays in
     the memory of the GPU.  The methods that set references, gains and friction take NumPy arrays; each call copies the
-    state of all lanes, `bytes_per_lane`, to the host and back.
+    states of all lanes to the host and back.
 
     Args:
         structure: elements and contacts of the controller.
@@ -95,8 +96,10 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
         self._terms_kernel = LoadedKernel(gpu, host._terms.ptx(), KERNEL_NAME)
         kinds, friction = self._tick.kinds, host._workspaces[0].friction
         e = with_shared_memory(host._workspaces[0].controller, structure.solver.tables)
-        self._workspace = LaneWorkspace(gpu, {"e": e, "friction": friction}, kinds, n, shared_arrays(e, friction))
-        self._terms_address = self._workspace.address(e.data.terms.values)
+        values, shared = {"e": e, "friction": friction}, shared_arrays(e, friction)
+        self._workspace = LaneWorkspace(self._tick, values, kinds, n, shared)
+        self._term_values = e.data.terms.values
+        self._terms = lane_words(n, self._term_values.size, gpu)
         self._state.copies.add(collect_arrays(host._lanes, kinds["lanes"]))
         self._registers = {
             **self._workspace.registers,
@@ -129,13 +132,18 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
 
     @property
     def bytes_per_lane(self) -> float:
-        """Memory of the state of a lane [bytes]."""
-        return self._host.bytes_per_lane
+        """Memory of a lane [bytes]: its state, and the rigid-body terms of its next tick."""
+        return self._host.bytes_per_lane + self._term_values.nbytes
 
     @property
-    def bytes_per_lane_in_progress(self) -> int:
-        """Memory for the tick of a lane in progress; at most 8 GB of lanes are in progress at once [bytes]."""
-        return self._workspace.bytes_per_lane
+    def bytes_per_thread(self) -> int:
+        """Memory for a tick in progress, which a thread needs once for all its lanes [bytes]."""
+        return self._workspace.bytes_per_thread
+
+    @property
+    def threads(self) -> int:
+        """Number of threads, of which each computes one lane after the other: as many as the GPU runs at once."""
+        return BLOCK_LANES * self._workspace.n_blocks
 
     # -- time ------------------------------------------------------------------------------------------------
     def compute(
@@ -171,17 +179,11 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
             "q": [q_rows.address, n, nq], "v": [v_rows.address, n, nv], "requested": requested,
         }  # fmt: skip
         with self._state.launching("compute", handle):
-            for lanes in chunks(n, self._workspace.n):
-                inputs = [
-                    (q_rows.address + 8 * nq * lanes.start, 8 * nq),
-                    (v_rows.address + 8 * nv * lanes.start, 8 * nv),
-                ]
-                arguments = [
-                    len(lanes), *(x for address, step in inputs for x in (address, step, 8)),
-                    self._terms_address, self._workspace.block_bytes, ENTRY_BYTES,
-                ]  # fmt: skip
-                self._terms_kernel.launch(-(-len(lanes) // 32), 32, handle, arguments)
-                self._tick.launch(self._workspace, lanes, handle, registers)
+            arguments = [n, q_rows.address, 8 * nq, 8, v_rows.address, 8 * nv, 8]
+            arguments += [self._terms.address, ENTRY_BYTES * self._term_values.size, ENTRY_BYTES]
+            self._terms_kernel.launch(-(-n // BLOCK_LANES), BLOCK_LANES, handle, arguments)
+            inputs = self._terms, self._term_values
+            self._tick.launch(self._workspace, n, handle, registers, inputs)
             copies, state = self._state.copies, self._host._lanes
             results = (state.tau, state.accelerations, state.forces, state.violation, state.kkt, state.outcome)
             return DeviceCommand(*(convert_result(q, copies[x]) for x in results))
@@ -224,8 +226,8 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
     def __repr__(self) -> str:
         return (
             f"<CudaControllerBatch of {self.n} x {self.robot.name} on {self.device}, "
-            f"{self.bytes_per_lane / 1024:.1f} kB a lane, {self.bytes_per_lane_in_progress / 1024:.0f} kB for each of "
-            f"{min(self._workspace.n, self.n)} in progress>"
+            f"{self.bytes_per_lane / 1024:.1f} kB a lane, {self.bytes_per_thread / 1024:.0f} kB for each of "
+            f"{self.threads} threads>"
         )
 
 
