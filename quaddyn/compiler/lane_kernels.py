@@ -76,7 +76,7 @@ def lane_kernel(function: Callable[..., Any]) -> LaneKernel:
     )  # fmt: skip
     ptx = object_cache.load_object(key)
     if ptx is None:
-        ptx = machine.generate_ptx(module_text(function, contract=contract))
+        ptx = machine.generate_ptx(module_text(function, contract=contract), optimize=False)
         object_cache.store_object(key, ptx)
     return LaneKernel(parameters, ptx)
 

@@ -206,8 +206,11 @@ def _best_portable() -> str:
     raise UnsupportedMachineError(f"machine code for the platform {triple} is not supported")
 
 
-def target_machine(machine: Machine, *, jit: bool) -> Any:
-    """Returns LLVM's target machine of a processor; `jit` for code that may be loaded at any address."""
+def target_machine(machine: Machine, *, jit: bool, opt: int = 2) -> Any:
+    """Returns LLVM's target machine of a processor; `jit` for code that may be loaded at any address.
+
+    `opt` is the level of the optimizations of its code generator.
+    """
     binding = llvm()
     if not binding.get_process_triple().startswith(machine.triple.partition("-")[0]):
         binding.initialize_all_targets()
@@ -215,7 +218,7 @@ def target_machine(machine: Machine, *, jit: bool) -> Any:
     wide = machine.bits == 512 and "avx512f" in machine.features.replace("-avx512f", "")
     features = machine.features + (",-prefer-256-bit" if wide else "")
     return binding.Target.from_triple(machine.triple).create_target_machine(
-        cpu=machine.cpu, features=features, opt=2, reloc="pic", codemodel="jitdefault" if jit else "small", jit=jit
+        cpu=machine.cpu, features=features, opt=opt, reloc="pic", codemodel="jitdefault" if jit else "small", jit=jit
     )
 
 
@@ -246,11 +249,14 @@ def compile_ir(ir: str, machine: Machine, *, optimize: bool) -> bytes:
         return bytes(target.emit_object(module))
 
 
-def generate_ptx(ir: str) -> bytes:
+def generate_ptx(ir: str, *, optimize: bool = True) -> bytes:
     """Compiles an IR module to PTX, text that the driver of a GPU compiles.
 
     Args:
         ir: the module as text.
+        optimize: whether to run LLVM's optimization passes.  Without them, variables become registers and products and
+            sums one instruction as with them, in less than half the time; the compiler of the driver optimizes the
+            rest.
 
     Raises:
         UnsupportedMachineError: this version of LLVM was built without code generation for GPUs.
@@ -258,12 +264,16 @@ def generate_ptx(ir: str) -> bytes:
     binding = llvm()
     with lock:
         try:
-            target = target_machine(GPU, jit=False)
+            target = target_machine(GPU, jit=False, opt=2 if optimize else 0)
         except RuntimeError as error:
             raise UnsupportedMachineError(f"llvmlite cannot generate code for GPUs: {error}") from None
         module = binding.parse_assembly(ir)
         module.triple, module.data_layout = GPU.triple, str(target.target_data)
         module.verify()
+        if not optimize:
+            passes = binding.create_new_module_pass_manager()
+            passes.add_sroa_pass()
+            passes.run(module, binding.create_pass_builder(target, binding.create_pipeline_tuning_options()))
         return str(target.emit_assembly(module)).encode()
 
 
