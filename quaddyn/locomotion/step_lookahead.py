@@ -281,7 +281,8 @@ class StepLookahead:
         p, (x, y, yaw_rate) = self._morphology, velocity.tolist()
         if height_scale * max(edges.up, edges.down) > MAX_STEP_HEIGHT:
             return 0.0, STEP_TOO_HIGH
-        rise = height_scale * max(CLIMB_PATH_RATIO * edges.up, DESCENT_PATH_RATIO * edges.down)
+        up, descent = height_scale * edges.up, height_scale * DESCENT_PATH_RATIO * edges.down
+        rise = max(CLIMB_PATH_RATIO * up, descent)
         if not rise:
             return 1.0, ""
         stride = self._legs.max_hip_speed(x, y, yaw_rate) * gait.duty_factor * gait.period * p.time_scale / p.length
@@ -291,13 +292,14 @@ class StepLookahead:
             KNOWN_SLOPE_LOWERING * math.sin(math.atan(edges.slope)),
             0.5 * stride * math.cos(direction),
         )
+        # Lift of the center of a foot sphere, which rests on the ground at a height of its radius.
+        required_lift = max(up, descent) + EDGE_CLEARANCE + lowering
         fractions = np.linspace(1.0, MIN_COMMAND_FRACTION, 15)
         for i, foot in enumerate(FEET):
-            compute_required_lift = rise + EDGE_CLEARANCE + float(p.radii[i]) / p.length + lowering
             lift = np.minimum(
                 *(np.interp(end * half_stride * fractions, LIFT_POSITIONS, self._foot_lifts[i]) for end in (-1.0, 1.0))
             )
-            feasible = np.flatnonzero(lift >= compute_required_lift)
+            feasible = np.flatnonzero(lift >= required_lift)
             limits.append((float(fractions[feasible[0]]) if feasible.size else 0.0, f"{STEP_LEG_REACH} {foot}"))
         return min(limits, key=lambda limit: limit[0])
 
