@@ -33,14 +33,7 @@ from .kinds import BOOL, EPILOGUE, FLOAT, INT, NOTHING, Callee, RecordKind
 from .llvm_functions import LlvmFunctionWriter
 from .machine import PORTABLE, compile_ir, link_object, llvm_version, lock, portable_target, target_options
 from .object_cache import CachedObject, fingerprint
-from .python_calls import (
-    EntryWrapper,
-    collect_records,
-    has_expected_layout,
-    make_bound_builtin,
-    make_builtin,
-    make_ctypes_call,
-)
+from .python_calls import EntryWrapper, has_expected_layout, make_builtin, make_ctypes_call, shared_text
 from .signatures import (
     DecoratorOptions,
     can_pass_from_python,
@@ -334,7 +327,7 @@ class CompilationUnit:
 
         if _interpreting or not has_expected_layout():
             return complete
-        return make_bound_builtin(self._engine, wrapper, complete, records)
+        return make_builtin(self._engine, wrapper, complete, records)
 
     def source_key(self, target: str) -> str:
         """Key of the unit's sources and target.
@@ -366,15 +359,7 @@ class CompilationUnit:
                 raise_compile_error(
                     which, 0, f"parameter {name!r}: Python cannot pass {kind}; use numbers, arrays or records"
                 )
-        return EntryWrapper(
-            which.__name__, symbol_name(which), parameters, returns, release=which.release, records=self.records
-        )
-
-    @cached_property
-    def records(self) -> list[RecordKind]:
-        """Kinds of all records that the entries take, in an order that does not change."""
-        signatures = [signature_of(each) for each in self.entries]
-        return collect_records([kind for each in signatures if each is not None for _, kind in each[0]])
+        return EntryWrapper(which.__name__, symbol_name(which), parameters, returns, which.release)
 
     # -- its text ----------------------------------------------------------------------------------------------
     def functions(self) -> list[Function]:
@@ -396,8 +381,7 @@ class CompilationUnit:
 
         with _paused_garbage_collection():
             parts = [LlvmFunctionWriter(f, callee, contract=contract).text() for f in self.functions()]
-            wrappers = [self.wrapper(each) for each in self.entries]
-            parts += [wrappers[0].shared_text(), *(each.text() for each in wrappers)]
+            parts += [shared_text(), *(self.wrapper(each).text() for each in self.entries)]
         text = "\n\n".join([*parts, EPILOGUE]) + "\n"
         return re.sub(r"[^\x00-\x7f]", lambda found: f".u{ord(found[0]):x}", text)  # LLVM's names are ASCII
 

@@ -1,13 +1,13 @@
 """Calls of machine code from Python: builtin functions that read arrays, numbers and named tuples in memory.
 
-The builtin functions (see `EntryWrapper`) read arrays as compiled extensions do.  The layout of a few arrays is
-verified first; if it is not as expected, calls use `ctypes`.  Arguments that do not match exactly are passed to a
-Python function, which converts them or raises a descriptive error.
+The builtin functions read arrays as compiled extensions do, at the offsets of ``PyArrayObject_fields``, which NumPy's
+binary interface fixes (its headers inline them into every extension).  The layout of a few arrays is verified first; if
+it is not as expected, calls use `ctypes`.  Arguments that do not match exactly are passed to a Python function, which
+converts them or raises a descriptive error.
 
-Arrays are read as compiled extensions read them, at the offsets of ``PyArrayObject_fields``, which NumPy's binary
-interface fixes (its headers inline them into every extension).  A record may contain hundreds of arrays: each class of
-records, and each kind of array in them, is read by a separate function, which returns whether the object matches.  All
-entries of a unit use the same reader functions and the same table of addresses.
+All entries of a unit have the same code for calls from Python (`shared_text`), which reads arguments as described by
+an array of 64-bit words for each kind (`description`) and each entry (`_call_plan`).  So an entry needs no more
+machine code than one function that loads registers from memory, and a record of hundreds of arrays none at all.
 """
 
 from __future__ import annotations
@@ -15,292 +15,373 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, argument_types, return_type, word_count
+from .kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    NOTHING,
+    ArrayKind,
+    Kind,
+    RecordKind,
+    argument_types,
+    field_offset,
+    return_type,
+    word_count,
+)
 
 #: NumPy flags that arguments must have: C-contiguous and aligned.
 _READABLE = 0x101
-#: Entries of the table of addresses in order: functions of Python's C API, Python objects, and numbers.
-FUNCTIONS = (
-    "PyFloat_AsDouble", "PyFloat_FromDouble", "PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred",
-    "PyErr_Clear", "PyObject_IsTrue", "PyBool_FromLong", "PyEval_SaveThread", "PyEval_RestoreThread",
-    "PyObject_Vectorcall", "Py_IncRef",
+#: Entries of the table of addresses in order: functions of Python's C API, ``None``, and the offset of the items in a
+#: tuple object, which depends on the version of Python; in the table, code fits all versions.
+ADDRESSES = (
+    "PyFloat_FromDouble", "PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_Clear",
+    "PyObject_IsTrue", "PyBool_FromLong", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall",
+    "Py_IncRef", "None", "items",
 )  # fmt: skip
-OBJECTS = ("ndarray", "float", "int", "byte", "None", "PyFloat", "PyLong", "PyBool")
 #: Name of the table.
 TABLE = "python.table"
-#: Offset of the items in a tuple object, which depends on the version of Python; in the table, code fits all versions.
-NUMBERS = ("items",)
+#: First words of descriptions of kinds: how an object of the kind is read.
+_ARRAY, _FLOAT, _INT, _BOOL, _RECORD, _ADDRESS = range(6)
+#: Last words of the first part of a call plan, by the kind of the result.
+_RESULTS: dict[Kind, int] = {NOTHING: 0, FLOAT: 1, INT: 2, BOOL: 3}
 
 
+def shared_text() -> str:
+    """Returns the LLVM IR of the calls from Python, common to all entries of a unit.
+
+    ``i1 read(ptr object, ptr description, ptr to)`` stores the registers of an object, and returns whether the object
+    is of the described kind.  ``PyObject *call(self, args, nargs)`` calls an entry; `self` is a tuple of the function
+    that is called for arguments that do not match, and of the call plan.
+    """
+    text = _SHARED
+    for name in ADDRESSES:
+        slot = f"getelementptr ([{len(ADDRESSES)} x ptr], ptr @{TABLE}, i64 0, i64 {ADDRESSES.index(name)})"
+        text = text.replace(f"<{name}>", f"load ptr, ptr {slot}, align 8")
+    return f"@{TABLE} = global [{len(ADDRESSES)} x ptr] zeroinitializer, align 8\n{text}"
+
+
+_SHARED = f"""
+define internal i1 @python.read(ptr %x, ptr %kind, ptr %to) noinline nounwind {{
+entry:
+  %type.at = getelementptr i8, ptr %x, i64 8
+  %type = load ptr, ptr %type.at, align 8
+  %class.at = getelementptr i64, ptr %kind, i64 1
+  %class = load ptr, ptr %class.at, align 8
+  %is_instance = icmp eq ptr %type, %class
+  br i1 %is_instance, label %select, label %wrong
+select:
+  %how = load i64, ptr %kind, align 8
+  %first.at = getelementptr i64, ptr %kind, i64 2
+  %second.at = getelementptr i64, ptr %kind, i64 3
+  switch i64 %how, label %array [
+    i64 {_FLOAT}, label %float
+    i64 {_INT}, label %int
+    i64 {_BOOL}, label %bool
+    i64 {_RECORD}, label %record
+    i64 {_ADDRESS}, label %address
+  ]
+array:
+  %dtype.at = getelementptr i8, ptr %x, i64 56
+  %dtype = load ptr, ptr %dtype.at, align 8
+  %wanted_dtype = load ptr, ptr %first.at, align 8
+  %has_dtype = icmp eq ptr %dtype, %wanted_dtype
+  %ndim.at = getelementptr i8, ptr %x, i64 24
+  %ndim32 = load i32, ptr %ndim.at, align 4
+  %ndim = zext i32 %ndim32 to i64
+  %rank = load i64, ptr %second.at, align 8
+  %has_rank = icmp eq i64 %ndim, %rank
+  %flags.at = getelementptr i8, ptr %x, i64 64
+  %flags = load i32, ptr %flags.at, align 4
+  %readable = and i32 %flags, {_READABLE}
+  %is_plain = icmp eq i32 %readable, {_READABLE}
+  %has_type = and i1 %has_dtype, %has_rank
+  %fits = and i1 %has_type, %is_plain
+  br i1 %fits, label %data, label %wrong
+data:
+  %data.at = getelementptr i8, ptr %x, i64 16
+  %data.address = load ptr, ptr %data.at, align 8
+  store ptr %data.address, ptr %to, align 8
+  %shape.at = getelementptr i8, ptr %x, i64 32
+  %shape = load ptr, ptr %shape.at, align 8
+  br label %sizes
+sizes:
+  %k = phi i64 [0, %data], [%next, %size]
+  %has_more = icmp ult i64 %k, %rank
+  br i1 %has_more, label %size, label %right
+size:
+  %extent.at = getelementptr i64, ptr %shape, i64 %k
+  %extent = load i64, ptr %extent.at, align 8
+  %next = add i64 %k, 1
+  %size.at = getelementptr i64, ptr %to, i64 %next
+  store i64 %extent, ptr %size.at, align 8
+  br label %sizes
+float:
+  %float.at = getelementptr i8, ptr %x, i64 16
+  %float.value = load double, ptr %float.at, align 8
+  store double %float.value, ptr %to, align 8
+  br label %right
+int:
+  %as_int = <PyLong_AsLongLong>
+  %int.value = call i64 %as_int(ptr %x)
+  store i64 %int.value, ptr %to, align 8
+  %may_overflow = icmp eq i64 %int.value, -1
+  br i1 %may_overflow, label %overflow, label %right
+overflow:
+  %get_error = <PyErr_Occurred>
+  %error = call ptr %get_error()
+  %is_exact = icmp eq ptr %error, null
+  br i1 %is_exact, label %right, label %clear
+clear:
+  %clear_error = <PyErr_Clear>
+  call void %clear_error()
+  br label %wrong
+bool:
+  %is_true = <PyObject_IsTrue>
+  %truth32 = call i32 %is_true(ptr %x)
+  %truth = zext i32 %truth32 to i64
+  store i64 %truth, ptr %to, align 8
+  br label %right
+record:
+  %start = <items>
+  %start.offset = ptrtoint ptr %start to i64
+  %items = getelementptr i8, ptr %x, i64 %start.offset
+  %count = load i64, ptr %first.at, align 8
+  %are_fields = call i1 @python.read_all(ptr %items, i64 %count, ptr %second.at, ptr %to)
+  ret i1 %are_fields
+address:
+  %distance = load i64, ptr %second.at, align 8
+  %words = getelementptr i64, ptr %to, i64 %distance
+  store ptr %words, ptr %to, align 8
+  %described = load ptr, ptr %first.at, align 8
+  %is_record = call i1 @python.read(ptr %x, ptr %described, ptr %words)
+  ret i1 %is_record
+right:
+  ret i1 true
+wrong:
+  ret i1 false
+}}
+
+define internal i1 @python.read_all(ptr %items, i64 %count, ptr %fields, ptr %to) noinline nounwind {{
+entry:
+  br label %loop
+loop:
+  %k = phi i64 [0, %entry], [%next, %good]
+  %has_more = icmp ult i64 %k, %count
+  br i1 %has_more, label %field, label %right
+field:
+  %item.at = getelementptr ptr, ptr %items, i64 %k
+  %item = load ptr, ptr %item.at, align 8
+  %field.at = getelementptr [2 x i64], ptr %fields, i64 %k
+  %kind = load ptr, ptr %field.at, align 8
+  %offset.at = getelementptr i64, ptr %field.at, i64 1
+  %offset = load i64, ptr %offset.at, align 8
+  %target = getelementptr i64, ptr %to, i64 %offset
+  %is_kind = call i1 @python.read(ptr %item, ptr %kind, ptr %target)
+  %next = add i64 %k, 1
+  br i1 %is_kind, label %good, label %wrong
+good:
+  br label %loop
+right:
+  ret i1 true
+wrong:
+  ret i1 false
+}}
+
+define ptr @python.call(ptr %self, ptr %args, i64 %nargs) nounwind {{
+entry:
+  %start = <items>
+  %start.offset = ptrtoint ptr %start to i64
+  %items = getelementptr i8, ptr %self, i64 %start.offset
+  %holder = load ptr, ptr %items, align 8
+  %array.at = getelementptr ptr, ptr %items, i64 1
+  %array = load ptr, ptr %array.at, align 8
+  %plan.at = getelementptr i8, ptr %array, i64 16
+  %plan = load ptr, ptr %plan.at, align 8
+  %count = load i64, ptr %plan, align 8
+  %has_all = icmp eq i64 %nargs, %count
+  br i1 %has_all, label %prepare, label %slow
+prepare:
+  %size.at = getelementptr i64, ptr %plan, i64 1
+  %size = load i64, ptr %size.at, align 8
+  %preset_count.at = getelementptr i64, ptr %plan, i64 2
+  %preset_count = load i64, ptr %preset_count.at, align 8
+  %code.at = getelementptr i64, ptr %plan, i64 3
+  %code = load ptr, ptr %code.at, align 8
+  %release.at = getelementptr i64, ptr %plan, i64 4
+  %release = load i64, ptr %release.at, align 8
+  %result_kind.at = getelementptr i64, ptr %plan, i64 5
+  %result_kind = load i64, ptr %result_kind.at, align 8
+  %preset = getelementptr i64, ptr %plan, i64 6
+  %fields = getelementptr i64, ptr %preset, i64 %preset_count
+  %result = alloca i64, align 8
+  %frame = alloca i64, i64 %size, align 8
+  br label %copy
+copy:
+  %k = phi i64 [0, %prepare], [%next, %word]
+  %has_more = icmp ult i64 %k, %preset_count
+  br i1 %has_more, label %word, label %read
+word:
+  %from.at = getelementptr i64, ptr %preset, i64 %k
+  %from = load i64, ptr %from.at, align 8
+  %to.at = getelementptr i64, ptr %frame, i64 %k
+  store i64 %from, ptr %to.at, align 8
+  %next = add i64 %k, 1
+  br label %copy
+read:
+  %match = call i1 @python.read_all(ptr %args, i64 %count, ptr %fields, ptr %frame)
+  br i1 %match, label %start_call, label %slow
+start_call:
+  %is_released = icmp ne i64 %release, 0
+  br i1 %is_released, label %call_without_lock, label %call_with_lock
+call_with_lock:
+  call void %code(ptr %frame, ptr %result)
+  br label %convert
+call_without_lock:
+  %save_thread = <PyEval_SaveThread>
+  %thread_state = call ptr %save_thread()
+  call void %code(ptr %frame, ptr %result)
+  %restore_thread = <PyEval_RestoreThread>
+  call void %restore_thread(ptr %thread_state)
+  br label %convert
+convert:
+  switch i64 %result_kind, label %nothing [
+    i64 {_RESULTS[FLOAT]}, label %float
+    i64 {_RESULTS[INT]}, label %int
+    i64 {_RESULTS[BOOL]}, label %bool
+  ]
+nothing:
+  %none = <None>
+  %add_reference = <Py_IncRef>
+  call void %add_reference(ptr %none)
+  ret ptr %none
+float:
+  %make_float = <PyFloat_FromDouble>
+  %float.value = load double, ptr %result, align 8
+  %float.object = call ptr %make_float(double %float.value)
+  ret ptr %float.object
+int:
+  %make_int = <PyLong_FromLongLong>
+  %int.value = load i64, ptr %result, align 8
+  %int.object = call ptr %make_int(i64 %int.value)
+  ret ptr %int.object
+bool:
+  %make_bool = <PyBool_FromLong>
+  %bool.value = load i64, ptr %result, align 8
+  %bool.object = call ptr %make_bool(i64 %bool.value)
+  ret ptr %bool.object
+slow:
+  %vectorcall = <PyObject_Vectorcall>
+  %answer = call ptr %vectorcall(ptr %holder, ptr %args, i64 %nargs, ptr null)
+  ret ptr %answer
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
 class EntryWrapper:
-    """Writer of the LLVM IR of one entry: the call from Python, the same with bound records, and a call with registers.
+    """Properties of an entry that calls from Python need.
 
-    Args:
+    Attributes:
         name: name of the entry.
         symbol: symbol of the compiled function.
         parameters: (name, kind) of each parameter.
         returns: kind of the result: float, int, bool or nothing.
         release: whether to release the global interpreter lock during the call.
-        records: kinds of all records that the entries of the unit take (see `collect_records`).
     """
 
-    def __init__(
-        self,
-        name: str,
-        symbol: str,
-        parameters: Sequence[tuple[str, Kind]],
-        returns: Kind,
-        *,
-        release: bool,
-        records: Sequence[RecordKind],
-    ) -> None:
-        self.name, self.symbol, self.parameters, self.returns, self.release = name, symbol, parameters, returns, release
-        self.lines: list[str] = []
-        self.count = 0
-        self.records = records
-        self.classes = [kind.cls for kind in records]
-
-    @property
-    def table(self) -> str:
-        """LLVM type of the table of addresses."""
-        return f"[{len(self._names())} x ptr]"
+    name: str
+    symbol: str
+    parameters: Sequence[tuple[str, Kind]]
+    returns: Kind
+    release: bool
 
     def text(self) -> str:
-        """Returns the LLVM IR of this entry's functions."""
-        self.lines = []
-        self._write_direct_call()
-        self._write_python_call(bound=False)
-        if any(isinstance(kind, RecordKind) for _, kind in self.parameters):
-            self._write_python_call(bound=True)
-        return "\n".join(self.lines)
+        """Returns the LLVM IR of ``void direct(ptr registers, ptr result)``, which calls the compiled function.
 
-    def shared_text(self) -> str:
-        """Returns the LLVM IR common to all entries of the unit: table of addresses, readers of records and arrays."""
-        self.lines = [f"@{TABLE} = global {self.table} zeroinitializer, align 8"]
-        fields = [field for record in self.records for _, field in record.fields]
-        for kind in dict.fromkeys(field for field in fields if isinstance(field, ArrayKind)):
-            self._write_reader(kind)
-        for record in self.records:
-            self._write_reader(record)
-        return "\n".join(self.lines)
-
-    # -- registers from memory ---------------------------------------------------------------------------------
-    def _write_direct_call(self) -> None:
-        """Writes ``void name.direct(ptr registers, ptr result)``: every register is a word, records are addresses."""
-        self.count = 0
-        self.lines += [f"define void @{self.symbol}.direct(ptr %in, ptr %out) nounwind {{"]
-        given, at = [], 0
-        for _, kind in self.parameters:
-            for t in argument_types(kind):
-                x = self._load("i64" if t == "i1" else t, "%in", 8 * at)
-                given.append(f"{t} {self._instruction(f'trunc i64 {x} to i1') if t == 'i1' else x}")
-                at += 1
-        x, t = self._call(given), return_type(self.returns)
-        if x:
-            word = self._instruction(f"zext i1 {x} to i64") if t == "i1" else x
-            self._line(f"store {'i64' if t == 'i1' else t} {word}, ptr %out")
-        self.lines += ["  ret void", "}"]
-
-    def _call(self, given: Sequence[str]) -> str:
-        text = f"call {return_type(self.returns)} @{self.symbol}({', '.join(given)})"
-        if self.returns == NOTHING:
-            self._line(text)
-            return ""
-        return self._instruction(text)
-
-    # -- from Python -------------------------------------------------------------------------------------------
-    def _write_python_call(self, *, bound: bool) -> None:
-        """Writes ``PyObject *name.python(self, args, nargs)``, where `self` is called for arguments that do not match.
-
-        If `bound`, `self` is a tuple of that callable and an array with the registers of all records, and only the
-        other arguments are passed.
+        Every register is a word of 64 bits; records are passed by address.
         """
-        self.count = 0
-        passed_kinds = [kind for _, kind in self.parameters if not (bound and isinstance(kind, RecordKind))]
-        self.lines += [
-            f"define ptr @{self.symbol}.{'bound' if bound else 'python'}(ptr %self, ptr %args, i64 %nargs) nounwind {{",
-            "entry:",
-        ]
-        holder, block = "%self", ""
-        if bound:
-            items = self._items("%self")
-            holder, block = self._load("ptr", items, 0), self._load("ptr", self._load("ptr", items, 8), 16)
-        self.lines += [
-            f"  %right = icmp eq i64 %nargs, {len(passed_kinds)}",
-            "  br i1 %right, label %go, label %slow",
-            "go:",
-        ]
-        given: list[str] = []
-        argument = word = 0
-        for _, kind in self.parameters:
-            if bound and isinstance(kind, RecordKind):
-                given.append(f"ptr {self._instruction(f'getelementptr i8, ptr {block}, i64 {8 * word}')}")
-                word += word_count(kind)
-            else:
-                given += self._argument_registers(self._load("ptr", "%args", 8 * argument), kind)
-                argument += 1
-        state = self._instruction(f"call ptr {self._address('PyEval_SaveThread')}()") if self.release else ""
-        x = self._call(given)
-        if self.release:
-            self._line(f"call void {self._address('PyEval_RestoreThread')}(ptr {state})")
-        match self.returns:
-            case _ if self.returns == FLOAT:
-                out = self._instruction(f"call ptr {self._address('PyFloat_FromDouble')}(double {x})")
-            case _ if self.returns == INT:
-                out = self._instruction(f"call ptr {self._address('PyLong_FromLongLong')}(i64 {x})")
-            case _ if self.returns == BOOL:
-                truth = self._instruction(f"zext i1 {x} to i64")
-                out = self._instruction(f"call ptr {self._address('PyBool_FromLong')}(i64 {truth})")
-            case _:
-                out = self._address("None")
-                self._line(f"call void {self._address('Py_IncRef')}(ptr {out})")
-        self.lines += [
-            f"  ret ptr {out}",
-            *self._overflow_block(),
-            "slow:",
-            f"  %refuse = load ptr, ptr {self._slot('PyObject_Vectorcall')}, align 8",
-            f"  %answer = call ptr %refuse(ptr {holder}, ptr %args, i64 %nargs, ptr null)",
-            "  ret ptr %answer",
-            "}",
-        ]
+        types = [t for _, kind in self.parameters for t in argument_types(kind)]
+        lines = [f"define void @{self.symbol}.direct(ptr %in, ptr %out) nounwind {{"]
+        for k, t in enumerate(types):
+            lines += [
+                f"  %at{k} = getelementptr i64, ptr %in, i64 {k}",
+                f"  %x{k} = load {'i64' if t == 'i1' else t}, ptr %at{k}, align 8",
+            ]
+            if t == "i1":
+                lines.append(f"  %b{k} = trunc i64 %x{k} to i1")
+        t = return_type(self.returns)
+        given = ", ".join(f"{t} %{'b' if t == 'i1' else 'x'}{k}" for k, t in enumerate(types))
+        lines.append(f"  {'' if t == 'void' else '%y = '}call {t} @{self.symbol}({given})")
+        if t == "i1":
+            lines.append("  %word = zext i1 %y to i64")
+        if t != "void":
+            lines.append(f"  store {'i64 %word' if t == 'i1' else f'{t} %y'}, ptr %out, align 8")
+        return "\n".join([*lines, "  ret void", "}"])
 
-    def _argument_registers(self, x: str, kind: Kind) -> list[str]:
-        """Writes the conversion of a Python object and returns the registers in which it is passed to the function."""
-        if not isinstance(kind, RecordKind):
-            return self._read_value(x, kind)
-        self.count += 1
-        record = f"%r{self.count}"
-        self._line(f"{record} = alloca [{word_count(kind)} x i64], align 8")
-        self._store_object(x, kind, record)
-        return [f"ptr {record}"]
 
-    # -- contents of records ------------------------------------------------------------------------------------
-    def _write_reader(self, kind: ArrayKind | RecordKind) -> None:
-        """Writes ``i1 reads(ptr object, ptr words)``: whether an object is of this kind; stores its registers."""
-        self.count = 0
-        self.lines += [f"define internal i1 @{self._reader_name(kind)}(ptr %x, ptr %to) noinline nounwind {{", "entry:"]
-        if isinstance(kind, RecordKind):
-            self._require_identical(self._load("ptr", "%x", 8), kind.cls)
-            items, at = self._items("%x"), 0
-            for k, (_, field) in enumerate(kind.fields):
-                self._store_object(self._load("ptr", items, 8 * k), field, self._word("%to", at))
-                at += word_count(field)
+@cache
+def description(kind: Kind) -> NDArray[np.int64]:
+    """Returns the words that describe a kind to machine code: how to read it, the class of its objects, and details.
+
+    The details of an array are its element type and number of axes, those of a record the number of its fields, and
+    description and offset [words] of each.
+    """
+    if isinstance(kind, ArrayKind):
+        return np.array([_ARRAY, id(np.ndarray), id(kind.dtype), kind.rank], dtype=np.int64)
+    if isinstance(kind, RecordKind):
+        fields = [
+            word
+            for k, (_, field) in enumerate(kind.fields)
+            for word in (_address(description(field)), field_offset(kind, k))
+        ]
+        return np.array([_RECORD, id(kind.cls), len(kind.fields), *fields], dtype=np.int64)
+    how, cls = {FLOAT: (_FLOAT, float), INT: (_INT, int), BOOL: (_BOOL, bool)}[kind]
+    return np.array([how, id(cls)], dtype=np.int64)
+
+
+def _address(array: NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _call_plan(engine: Any, wrapper: EntryWrapper, bound: dict[int, int]) -> tuple[NDArray[np.int64], list[Any]]:
+    """Returns the words with which machine code calls an entry, and the arrays to which they refer.
+
+    The words are the number of arguments, the number of words of the frame, the number of preset registers, the address
+    of the code, whether the interpreter lock is released, and the kind of the result; then the preset registers, and
+    description and offset of each argument in the frame.  The frame holds all registers, and then the words of records
+    that are passed.
+
+    Args:
+        engine: owner of the code.
+        wrapper: the entry.
+        bound: address of the words of each bound record by the position of its parameter.
+    """
+    register, size = 0, sum(len(argument_types(kind)) for _, kind in wrapper.parameters)
+    preset = [0] * size if bound else []
+    fields: list[int] = []
+    held: list[Any] = []
+    for k, (_, kind) in enumerate(wrapper.parameters):
+        if k in bound:
+            preset[register] = bound[k]
         else:
-            self._store(self._read_value("%x", kind), "%to")
-        self.lines += ["  ret i1 true", *self._overflow_block(), "slow:", "  ret i1 false", "}"]
-
-    def _reader_name(self, kind: ArrayKind | RecordKind) -> str:
-        what = f"{kind.item}.{kind.rank}" if isinstance(kind, ArrayKind) else f"record.{self.classes.index(kind.cls)}"
-        return f"python.reads.{what}"
-
-    def _store_object(self, x: str, kind: Kind, to: str) -> None:
-        """Writes code that stores the registers of an object in a record, or jumps to `slow` if it does not match."""
-        if isinstance(kind, ArrayKind | RecordKind):
-            self._require(self._instruction(f"call i1 @{self._reader_name(kind)}(ptr {x}, ptr {to})"))
-        else:
-            self._store(self._read_value(x, kind), to)
-
-    def _store(self, registers: Sequence[str], to: str) -> None:
-        for k, register in enumerate(registers):
-            t, _, value = register.partition(" ")
-            word = f"i64 {self._instruction(f'zext i1 {value} to i64')}" if t == "i1" else register
-            self._line(f"store {word}, ptr {self._word(to, k)}, align 8")
-
-    def _word(self, base: str, at: int) -> str:
-        return self._instruction(f"getelementptr inbounds i8, ptr {base}, i64 {8 * at}") if at else base
-
-    def _overflow_block(self) -> list[str]:
-        """Returns the block that handles ints of more than 64 bits: it clears the error and jumps to `slow`."""
-        return [
-            "beyond:",
-            f"  %clear = load ptr, ptr {self._slot('PyErr_Clear')}, align 8",
-            "  call void %clear()",
-            "  br label %slow",
-        ]
-
-    # -- one object --------------------------------------------------------------------------------------------
-
-    def _read_value(self, x: str, kind: Kind) -> list[str]:
-        """Writes code that reads an array or number, or jumps to `slow` if it does not match; returns its registers."""
-        if isinstance(kind, ArrayKind):
-            self._require_identical(self._load("ptr", x, 8), "ndarray")
-            self._require_identical(self._load("ptr", x, 56), kind.item)
-            rank = self._instruction(f"icmp eq i32 {self._load('i32', x, 24)}, {kind.rank}")
-            flags = self._instruction(f"and i32 {self._load('i32', x, 64)}, {_READABLE}")
-            plain = self._instruction(f"icmp eq i32 {flags}, {_READABLE}")
-            self._require(self._instruction(f"and i1 {rank}, {plain}"))
-            dims = self._load("ptr", x, 32)
-            sizes = [f"i64 {self._load('i64', dims, 8 * k)}" for k in range(kind.rank)]
-            return [f"ptr {self._load('ptr', x, 16)}", *sizes]
-        if kind == FLOAT:
-            self._require_identical(self._load("ptr", x, 8), "PyFloat")
-            return [f"double {self._load('double', x, 16)}"]
-        if kind == INT:
-            self._require_identical(self._load("ptr", x, 8), "PyLong")
-            value = self._instruction(f"call i64 {self._address('PyLong_AsLongLong')}(ptr {x})")
-            self.count += 1
-            n = self.count
-            self._line(f"%m{n} = icmp eq i64 {value}, -1")
-            self._line(f"br i1 %m{n}, label %w{n}, label %g{n}")
-            self.lines.append(f"w{n}:")
-            error = self._instruction(f"call ptr {self._address('PyErr_Occurred')}()")
-            self._line(f"br i1 {self._instruction(f'icmp eq ptr {error}, null')}, label %g{n}, label %beyond")
-            self.lines.append(f"g{n}:")
-            return [f"i64 {value}"]
-        self._require_identical(self._load("ptr", x, 8), "PyBool")
-        truth = self._instruction(f"call i32 {self._address('PyObject_IsTrue')}(ptr {x})")
-        return [f"i1 {self._instruction(f'trunc i32 {truth} to i1')}"]
-
-    def _items(self, x: str) -> str:
-        """Writes the address of the items of a tuple."""
-        start = self._instruction(f"ptrtoint ptr {self._address('items')} to i64")
-        return self._instruction(f"getelementptr i8, ptr {x}, i64 {start}")
-
-    def _names(self) -> list[str | type]:
-        """Returns the names of all entries of the table of addresses."""
-        return [*FUNCTIONS, *OBJECTS, *NUMBERS, *self.classes]
-
-    def _slot(self, name: str | type) -> str:
-        return f"getelementptr ({self.table}, ptr @{TABLE}, i64 0, i64 {self._names().index(name)})"
-
-    def _address(self, name: str | type) -> str:
-        return self._instruction(f"load ptr, ptr {self._slot(name)}, align 8")
-
-    def _require_identical(self, x: str, name: str | type) -> None:
-        self._require(self._instruction(f"icmp eq ptr {x}, {self._address(name)}"))
-
-    def _require(self, condition: str) -> None:
-        self.count += 1
-        self._line(f"br i1 {condition}, label %g{self.count}, label %slow")
-        self.lines.append(f"g{self.count}:")
-
-    def _load(self, kind: str, base: str, offset: int) -> str:
-        at = self._instruction(f"getelementptr i8, ptr {base}, i64 {offset}") if offset else base
-        return self._instruction(f"load {kind}, ptr {at}, align {4 if kind == 'i32' else 8}")
-
-    def _instruction(self, text: str) -> str:
-        self.count += 1
-        self._line(f"%t{self.count} = {text}")
-        return f"%t{self.count}"
-
-    def _line(self, text: str) -> None:
-        self.lines.append("  " + text)
-
-
-def collect_records(kinds: Sequence[Kind]) -> list[RecordKind]:
-    """Returns all record kinds among `kinds` and nested in them, each once."""
-    out: dict[type, RecordKind] = {}
-    for kind in kinds:
-        if isinstance(kind, RecordKind):
-            out[kind.cls] = kind
-            for inner in collect_records([k for _, k in kind.fields]):
-                out[inner.cls] = inner
-    return list(out.values())
+            how = description(kind)
+            if isinstance(kind, RecordKind):
+                how = np.array([_ADDRESS, id(kind.cls), _address(how), size - register], dtype=np.int64)
+                held.append(how)
+                size += word_count(kind)
+            fields += (_address(how), register)
+        register += len(argument_types(kind))
+    code = engine.get_function_address(f"{wrapper.symbol}.direct")
+    head = [len(fields) // 2, size, len(preset), code, int(wrapper.release), _RESULTS[wrapper.returns]]
+    return np.array([*head, *preset, *fields], dtype=np.int64), held
 
 
 _METH_FASTCALL = 0x80
@@ -400,30 +481,30 @@ def has_expected_array_layout(dtype: np.dtype[Any]) -> bool:
     return True
 
 
-def make_builtin(engine: Any, wrapper: EntryWrapper, holder: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a compiled entry as a builtin function; calls with arguments of other types go to `holder`."""
-    functions = [function_address(name) for name in FUNCTIONS]
-    types = (np.ndarray, np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8), None, float, int, bool)
-    words = [*functions, *map(id, types), _items_offset(), *map(id, wrapper.classes)]
-    write_address_table(engine.get_global_value_address(TABLE), words)
-    address = engine.get_function_address(f"{wrapper.symbol}.python")
-    return builtin(wrapper.name, address, holder, _METH_FASTCALL, holder.__doc__ or "")
-
-
-def make_bound_builtin(
-    engine: Any, wrapper: EntryWrapper, holder: Callable[..., Any], records: Sequence[object]
+def make_builtin(
+    engine: Any, wrapper: EntryWrapper, holder: Callable[..., Any], records: Sequence[object] = ()
 ) -> Callable[..., Any]:
-    """Returns a linked entry as a builtin function with bound records, which takes the other arguments only.
+    """Returns a compiled entry as a builtin function; calls with arguments of other types go to `holder`.
 
-    The records' arrays are read once, here; `make_builtin` must have been called before.  The function also holds the
-    arrays themselves, so that NumPy does not resize them in place.
+    Args:
+        engine: owner of the code.
+        wrapper: the entry.
+        holder: the function for other arguments.
+        records: all records that the entry takes, if these are bound.  Their arrays are read once, here, and the
+            function takes the other arguments only.  It also holds the arrays themselves, so that NumPy does not resize
+            them in place.
     """
-    kinds = [kind for _, kind in wrapper.parameters if isinstance(kind, RecordKind)]
-    found = [r for record, kind in zip(records, kinds, strict=True) for r in registers(record, kind)]
-    block = np.array(found, dtype=np.int64)
-    held = (holder, block, *records, *flatten_records(records))
-    address = engine.get_function_address(f"{wrapper.symbol}.bound")
-    return builtin(wrapper.name, address, held, _METH_FASTCALL, holder.__doc__ or "")
+    words: list[int] = [function_address(name) for name in ADDRESSES[:-2]]
+    write_address_table(engine.get_global_value_address(TABLE), [*words, id(None), _items_offset()])
+    parameters = [(k, kind) for k, (_, kind) in enumerate(wrapper.parameters) if isinstance(kind, RecordKind)]
+    blocks = {
+        k: np.array(registers(record, kind), dtype=np.int64)
+        for record, (k, kind) in zip(records, parameters, strict=False)
+    }
+    plan, held = _call_plan(engine, wrapper, {k: _address(block) for k, block in blocks.items()})
+    holders = (holder, plan, *held, *blocks.values(), *records, *flatten_records(records))
+    address = engine.get_function_address("python.call")
+    return builtin(wrapper.name, address, holders, _METH_FASTCALL, holder.__doc__ or "")
 
 
 def flatten_records(records: Sequence[object]) -> list[object]:
