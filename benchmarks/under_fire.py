@@ -272,9 +272,9 @@ class RandomOperator(Operator):
         """Begins a fault of the surroundings or of the operator."""
         plant, weight = self._robot.plant, 9.81 * self._robot.robot.mass
         if fault == "push":
-            plant.push(self._robot.robot.root, weight * self._rng.uniform(-1.0, 1.0, size=3), duration=0.1)
+            plant.push("base", weight * self._rng.uniform(-1.0, 1.0, size=3), duration=0.1)
         elif fault == "fall":
-            plant.push(self._robot.robot.root, (0.0, 2.0 * weight, 0.0), duration=0.2)
+            plant.push("base", (0.0, 2.0 * weight, 0.0), duration=0.2)
         elif fault == "emergency stop":
             self.emergency_stop()
         elif fault == "damp":
