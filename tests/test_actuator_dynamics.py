@@ -122,8 +122,7 @@ def test_checkpoints_contain_the_motor_states(kind: type[Any], leg: qd.Robot) ->
     other = kind(leg, dt=DT, actuators=motors)
     other.restore(pickle.loads(pickle.dumps(saved)))
     assert oscillate(other, 100) == first
-    with pytest.raises(qd.ArgumentError, match="checkpoint"):
-        kind(leg, dt=DT).restore(saved)
+    raises(qd.ArgumentError, "checkpoint", kind(leg, dt=DT).restore, saved)
 
 
 def test_rollout_with_motors_equals_single_steps(leg: qd.Robot) -> None:
@@ -166,5 +165,4 @@ def test_invalid_motors_are_rejected(leg: qd.Robot) -> None:
         Actuators(leg, backlash=[0.0, 0.01])
     raises(qd.ArgumentError, r"delay.*seconds", Actuators, leg, delay=5.0)
     for kind in PLANTS:
-        with pytest.raises(qd.ArgumentError, match="backlash"):
-            kind(leg, actuators=with_backlash(leg), integrator="rk4")
+        raises(qd.ArgumentError, "backlash", kind, leg, actuators=with_backlash(leg), integrator="rk4")

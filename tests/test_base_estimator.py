@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from loop_robots import quadruped
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.compiler import diagonal3, interpret, vec3
@@ -182,8 +183,7 @@ def test_prediction_with_the_model_compensates_delayed_readings(trot: Trot) -> N
     before, after = (np.sqrt((np.array(x)[100:] ** 2).mean(axis=0)) for x in (late, ahead))
     assert (after[:3] < 0.5 * before[:3]).all(), (before, after)
     assert after[6:].mean() < 0.7 * before[6:].mean()
-    with pytest.raises(qd.ArgumentError, match="accelerations"):
-        estimator.predict([np.zeros(3)])
+    raises(qd.ArgumentError, "accelerations", estimator.predict, [np.zeros(3)])
 
 
 def test_odometry_is_continuous_under_attitude_corrections_far_from_the_start(trot: Trot) -> None:
@@ -305,8 +305,7 @@ def test_external_pose_measurements_remove_drift() -> None:
     np.testing.assert_array_equal(moved[0], moved[1])
     assert np.linalg.norm(moved[2] - moved[0]) > 1e-5
     for wrong in ({"position_noise": 0.0}, {"orientation": np.ones((3, 3))}, {"position": np.full(3, np.nan)}):
-        with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
-            estimator.correct_pose(**wrong)
+        raises(qd.ArgumentError, next(iter(wrong)), estimator.correct_pose, **wrong)
 
 
 def test_encoder_noise_of_a_foot_is_that_of_all_joints_of_its_leg() -> None:
@@ -379,32 +378,22 @@ def test_compiled_estimator_agrees_with_python(trot: Trot) -> None:
 
 def test_invalid_arguments_are_rejected_by_name() -> None:
     robot = qd.load("go2")
-    with pytest.raises(qd.ArgumentError, match="root"):
-        BaseEstimator(qd.load("ur5"))
-    with pytest.raises(qd.ArgumentError, match="dt"):
-        BaseEstimator(robot, dt=0.0)
+    raises(qd.ArgumentError, "root", BaseEstimator, qd.load("ur5"))
+    raises(qd.ArgumentError, "dt", BaseEstimator, robot, dt=0.0)
     for field in fields(SensorNoise):
-        with pytest.raises(qd.ArgumentError, match=field.name):
-            SensorNoise(**{field.name: 0.0})
-    with pytest.raises(qd.ArgumentTypeError, match="noise"):
-        BaseEstimator(robot, noise=0.1)  # type: ignore[arg-type]
+        raises(qd.ArgumentError, field.name, SensorNoise, **{field.name: 0.0})
+    raises(qd.ArgumentTypeError, "noise", BaseEstimator, robot, noise=0.1)
     estimator, zero = BaseEstimator(robot), np.zeros(3)
-    with pytest.raises(qd.ArgumentError, match="gyro"):
-        estimator.update(np.zeros(12), np.zeros(12), np.full(3, np.nan), zero, ())
-    with pytest.raises(qd.UnknownNameError, match="foot"):
-        estimator.update(np.zeros(12), np.zeros(12), zero, zero, ("FLL",))
+    raises(qd.ArgumentError, "gyro", estimator.update, np.zeros(12), np.zeros(12), np.full(3, np.nan), zero, ())
+    raises(qd.UnknownNameError, "foot", estimator.update, np.zeros(12), np.zeros(12), zero, zero, ("FLL",))
     other = BaseEstimator(robot)
-    with pytest.raises(qd.UnknownNameError, match="foot"):
-        estimator.update(np.zeros(12), np.zeros(12), np.ones(3), np.ones(3), ("FLL",))
-    with pytest.raises(qd.ArgumentTypeError, match="stance"):
-        estimator.update(np.zeros(12), np.zeros(12), np.ones(3), np.ones(3), "FL")
+    raises(qd.UnknownNameError, "foot", estimator.update, np.zeros(12), np.zeros(12), np.ones(3), np.ones(3), ("FLL",))
+    raises(qd.ArgumentTypeError, "stance", estimator.update, np.zeros(12), np.zeros(12), np.ones(3), np.ones(3), "FL")
     reading = np.zeros(12), np.zeros(12), zero, np.array([0.0, 0.0, 9.81]), robot.feet
     for ours, untouched in zip(estimator.update(*reading), other.update(*reading), strict=True):
         np.testing.assert_array_equal(ours, untouched)  # rejected calls did not change the state
-    with pytest.raises(qd.ArgumentTypeError, match="robot"):
-        BaseEstimator(None)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="q"):
-        estimator.reset(np.zeros(19))
+    raises(qd.ArgumentTypeError, "robot", BaseEstimator, None)
+    raises(qd.ArgumentError, "q", estimator.reset, np.zeros(19))
 
 
 def test_robot_with_kinematic_loops_is_estimated() -> None:
@@ -427,8 +416,7 @@ def test_error_names_the_first_of_several_unknown_feet() -> None:
     robot = qd.load("go2")
     estimator, q = BaseEstimator(robot, dt=DT), np.zeros(robot.nu)
     for names in (("one", "two", "three", "four"), ("four", "three", "two", "one"), ("two", "one", "four", "three")):
-        with pytest.raises(qd.UnknownNameError, match=names[0]):
-            estimator.update(q, q, np.zeros(3), np.array([0.0, 0.0, 9.81]), names)
+        raises(qd.UnknownNameError, names[0], estimator.update, q, q, np.zeros(3), np.array([0.0, 0.0, 9.81]), names)
 
 
 def test_loaded_feet_are_unknown_if_a_force_is_not_finite() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from slow_parameters import NIGHT
 
 import quaddyn as qd
@@ -87,8 +88,7 @@ def test_body_spheres_can_be_disabled() -> None:
     assert lowest(robot, bare.q, {"base"}) < -0.1, "without spheres the trunk sinks"
     assert qd.Simulation(qd.load("go2", root="fixed"), floor=0.0).body_forces == {}
     assert body_spheres(qd.load("ur5")) == {}
-    with pytest.raises(qd.ArgumentError, match="spheres"):
-        bare.restore(qd.Simulation(robot, dt=2e-3).checkpoint())
+    raises(qd.ArgumentError, "spheres", bare.restore, qd.Simulation(robot, dt=2e-3).checkpoint())
 
 
 GROUNDS = {

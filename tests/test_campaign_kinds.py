@@ -86,8 +86,7 @@ def test_changed_or_invalid_log_is_rejected(tmp_path: Path) -> None:
     results = run(campaign, cases=[dataclasses.replace(second, content=next(iter(campaign.cases())).content)]).results
     raises(qd.ArgumentError, "log 1", merge_results, results)
     raises(qd.ArgumentError, "at least one", merge_results, [])
-    with pytest.raises(qd.ArgumentError, match="dump"):
-        Accumulator(qd.load("planar_3r")).load(b"nothing")
+    raises(qd.ArgumentError, "dump", Accumulator(qd.load("planar_3r")).load, b"nothing")
     with pytest.raises(qd.ArgumentError, match="of the same robot"):
         Accumulator(qd.load("planar_3r")).load(Accumulator(qd.load("ur5")).dump())
 

@@ -178,8 +178,7 @@ def test_velocity_limit_campaign_omits_gaits_that_a_robot_cannot_use() -> None:
     campaign = VelocityLimitCampaign(robot=("anymal_c", "go2"), gaits=("bound", "trot"), trials=2)
     cells = {(case.robot, case.gait) for case in campaign.cases()}
     assert cells == {("anymal_c", "trot"), ("go2", "bound"), ("go2", "trot")} and campaign.count() == 2 * len(cells)
-    with pytest.raises(qd.ArgumentError, match="quadruped"):
-        VelocityLimitCampaign(robot=("ur5",)).count()
+    raises(qd.ArgumentError, "quadruped", VelocityLimitCampaign(robot=("ur5",)).count)
 
 
 @pytest.mark.parametrize("payload", [0.0, 3.0])
@@ -289,8 +288,7 @@ def test_invalid_options_are_rejected_before_any_run(make: Callable[[], object],
 def test_campaigns_are_registered_and_their_options_are_serialized() -> None:
     for name in ("verification", "datasheet", "gaits", "robustness", "sweep"):
         kind: type[Campaign[Any]] = find(name)
-        with pytest.raises(TypeError, match="positional"):  # options are keyword-only
-            kind(())  # type: ignore[call-arg]
+        raises(TypeError, "positional", kind, ())
         assert name in names() and kind.name == name
         assert decode(kind, encode(kind())) == kind() and json.loads(encode(kind()))
 

@@ -57,8 +57,7 @@ def test_cases_and_records_are_decoded_to_the_same_bits(x: float) -> None:
 
 
 def test_values_that_are_not_plain_are_rejected_by_name() -> None:
-    with pytest.raises(ArgumentTypeError, match=r"Everything\.e\[1\].*array"):
-        encode(Everything(0.0, 0, True, None, (1, np.zeros(2))))
+    raises(ArgumentTypeError, r"Everything\.e\[1\].*array", encode, Everything(0.0, 0, True, None, (1, np.zeros(2))))
     raises(ArgumentTypeError, r"record\['q'\]", encode_record, {"q": [1, 2]})
     raises(ArgumentError, "Throw", decode, Throw, '{"nothing": 1}')
 
@@ -161,15 +160,12 @@ class Heavier(Throws):
 def test_store_of_another_campaign_or_model_is_rejected_with_the_reason(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     run(Throws(3), store=store)
-    with pytest.raises(StoreError, match="campaign 'throws', not of 'other'"):
-        run(Other(3), store=store)
-    with pytest.raises(StoreError, match="another robot model"):
-        run(Heavier(4), store=store)
+    raises(StoreError, "campaign 'throws', not of 'other'", run, Other(3), store=store)
+    raises(StoreError, "another robot model", run, Heavier(4), store=store)
     assert run(Heavier(4), store=store, ignore_mismatch=True).ran == 1
     with Store.read(store, Throws) as there:
         assert len({row.model for row in there.rows()}) == 2
-    with pytest.raises(StoreError, match="campaign 'throws', not of 'other'"):
-        run(Other(3), store=store, ignore_mismatch=True)
+    raises(StoreError, "campaign 'throws', not of 'other'", run, Other(3), store=store, ignore_mismatch=True)
 
 
 def test_store_of_another_version_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,15 +173,13 @@ def test_store_of_another_version_is_rejected(tmp_path: Path, monkeypatch: pytes
     run(Throws(3), store=store)
     monkeypatch.setattr("quaddyn.campaigns.store.__version__", "99.0")
     monkeypatch.setattr("quaddyn.campaigns.worker.__version__", "99.0")
-    with pytest.raises(StoreError, match=r"results of quaddyn 0.*, but this is quaddyn 99\.0"):
-        run(Throws(3), store=store)
+    raises(StoreError, r"results of quaddyn 0.*, but this is quaddyn 99\.0", run, Throws(3), store=store)
 
 
 def test_files_that_are_not_stores_are_rejected(tmp_path: Path) -> None:
     text = tmp_path / "text.db"
     text.write_text("no database\n" * 100, encoding="utf-8")
-    with pytest.raises(StoreError, match="not a store of a campaign"):
-        run(Throws(3), store=text)
+    raises(StoreError, "not a store of a campaign", run, Throws(3), store=text)
     raises(StoreError, "the file does not exist", Store.read, tmp_path / "none.db", Throws)
     with pytest.raises(StoreError, match=r"its folder does not exist|unable to open"):
         run(Throws(3), store=tmp_path / "nowhere" / "runs.db")
@@ -203,8 +197,7 @@ def test_store_allows_one_writer_and_readers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [{"batch": 0}, {"in_flight": 0}, {"batch": 1.5}])
 def test_options_out_of_range_are_rejected(options: dict[str, int]) -> None:
-    with pytest.raises(ArgumentError, match=next(iter(options))):
-        run(Throws(1), **options)
+    raises(ArgumentError, next(iter(options)), run, Throws(1), **options)
 
 
 class Counting(ThreadPoolExecutor):
@@ -230,8 +223,7 @@ def test_cases_in_flight_are_bounded() -> None:
 def test_closed_executor_raises_a_campaign_error() -> None:
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
-    with pytest.raises(CampaignError, match="Finished results are stored"):
-        run(Throws(3), pool)
+    raises(CampaignError, "Finished results are stored", run, Throws(3), pool)
 
 
 def test_tls_security_uses_the_given_files() -> None:

@@ -217,8 +217,7 @@ def test_full_disk_ends_the_campaign_with_committed_results(
     assert 0 < len(there) < 1500
     expected = records(campaign)
     assert there.items() <= expected.items()
-    with pytest.raises(StoreError, match="no space is left"):  # still full
-        run(campaign, store=store)
+    raises(StoreError, "no space is left", run, campaign, store=store)
     assert contents(store) == there
     roomy = tmp_path / "runs.db"
     for file in small_disk.iterdir():
@@ -229,8 +228,7 @@ def test_full_disk_ends_the_campaign_with_committed_results(
 
 def test_new_store_on_a_full_disk_raises_an_error(small_disk: Path) -> None:
     (small_disk / "other").write_bytes(bytes(256 * 1024 - 8192))
-    with pytest.raises(StoreError, match="no space is left"):
-        run(Throws(3), store=small_disk / "runs.db")
+    raises(StoreError, "no space is left", run, Throws(3), store=small_disk / "runs.db")
 
 
 def store_of_killed_client(folder: Path, campaign: Throws, commits: int) -> tuple[Path, Path]:
@@ -269,8 +267,7 @@ def test_truncated_store_is_rejected_with_the_reason(tmp_path: Path, share: floa
     if share == 0.0:
         assert run(Throws(3), store=store).ran == 3  # an empty file is a new store
         return
-    with pytest.raises(StoreError, match=r"runs\.db.*damaged"):
-        run(Throws(300), store=store)
+    raises(StoreError, r"runs\.db.*damaged", run, Throws(300), store=store)
     with pytest.raises(StoreError, match=r"runs\.db.*damaged"), Store.read(store, Throws) as there:
         list(there.rows())
 
@@ -281,8 +278,7 @@ def test_store_with_an_overwritten_page_is_rejected(tmp_path: Path) -> None:
     data = bytearray(store.read_bytes())
     data[3 * 4096 : 4 * 4096] = os.urandom(4096)
     store.write_bytes(data)
-    with pytest.raises(StoreError, match=r"runs\.db.*damaged"):
-        run(Throws(300), store=store)
+    raises(StoreError, r"runs\.db.*damaged", run, Throws(300), store=store)
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT {} FROM n"
@@ -441,8 +437,7 @@ def test_killed_tls_scheduler_ends_the_campaign_with_stored_results(
 ) -> None:
     (address, process), (pem, key), store = scheduler, certificate, tmp_path / "runs.db"
     assert address.startswith("tls://127.0.0.1:")
-    with pytest.raises(CampaignError, match="no Dask scheduler could be reached at tls://"):
-        campaigns.dask_executor(address, timeout=0.5)  # without a certificate
+    raises(CampaignError, "no Dask scheduler could be reached at tls://", campaigns.dask_executor, address, timeout=0.5)
     campaign = Throws(2000, seconds=0.01)
 
     def kill(progress: Progress) -> None:

@@ -101,8 +101,7 @@ def test_excluded_pairs_have_a_reason(arms: qd.Robot, tmp_path: Path) -> None:
         assert names and ["left_lower", "right_lower"] not in names
     everything, near = CapsuleModel(arms, reach=np.inf), CapsuleModel(arms, reach=0.0)
     assert len(near.pairs) <= len(everything.pairs)
-    with pytest.raises(qd.UnknownNameError, match="left_lwoer"):
-        CapsuleModel(arms, srdf=srdf.replace("left_lower", "left_lwoer"))
+    raises(qd.UnknownNameError, "left_lwoer", CapsuleModel, arms, srdf=srdf.replace("left_lower", "left_lwoer"))
     raises(qd.ModelError, "SRDF", CapsuleModel, arms, srdf="<sdf/>")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from collision_campaign import HostileCase, HostileReferences
+from raising import raises
 from test_capsules import URDF
 
 import quaddyn as qd
@@ -188,19 +189,12 @@ def test_invalid_arguments_are_rejected_by_name(arms: qd.Robot) -> None:
     limits = CollisionLimits(
         arms, obstacles={"ball": Obstacle.sphere(0.05)}, obstacle_positions={"ball": [1.0, 0.0, 0.0]}
     )
-    with pytest.raises(qd.UnknownNameError, match="bal"):
-        limits.set_obstacle_pose("bal", [0, 0, 0])
-    with pytest.raises(qd.ArgumentError, match="rotation"):
-        limits.set_obstacle_pose("ball", [0, 0, 0], rotation=np.ones((3, 3)))
-    with pytest.raises(qd.ArgumentError, match="normal"):
-        Obstacle.plane([0, 0, 0])
-    with pytest.raises(qd.ArgumentError, match="size"):
-        Obstacle.box([1.0, 0.0, 1.0])
-    with pytest.raises(qd.ArgumentError, match="radius"):
-        Obstacle.sphere(-1.0)
+    raises(qd.UnknownNameError, "bal", limits.set_obstacle_pose, "bal", [0, 0, 0])
+    raises(qd.ArgumentError, "rotation", limits.set_obstacle_pose, "ball", [0, 0, 0], rotation=np.ones((3, 3)))
+    raises(qd.ArgumentError, "normal", Obstacle.plane, [0, 0, 0])
+    raises(qd.ArgumentError, "size", Obstacle.box, [1.0, 0.0, 1.0])
+    raises(qd.ArgumentError, "radius", Obstacle.sphere, -1.0)
     with pytest.raises(qd.UnknownNameError, match="nose"):
         CollisionLimits(arms, links=("nose",), obstacles={"ball": Obstacle.sphere(0.05)})
-    with pytest.raises(qd.ArgumentTypeError, match="model"):
-        CollisionLimits("arms")  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="no pair"):
-        CollisionLimits(arms, self_collision=False)
+    raises(qd.ArgumentTypeError, "model", CollisionLimits, "arms")
+    raises(qd.ArgumentError, "no pair", CollisionLimits, arms, self_collision=False)

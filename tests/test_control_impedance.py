@@ -503,8 +503,7 @@ def test_distributing_the_bias_force_equals_gravity_compensation() -> None:
     np.testing.assert_array_equal(a.tau, b.tau)
     assert a.margin == b.margin
     raises(qd.ArgumentError, "generalized_force", distribute_load, s, np.zeros(3))
-    with pytest.raises(qd.ArgumentError, match="stance"):
-        distribute_load(s, s.h.copy(), "FL")
+    raises(qd.ArgumentError, "stance", distribute_load, s, s.h.copy(), "FL")
 
 
 # -- hard cases ----------------------------------------------------------------------------------------------------

@@ -141,8 +141,7 @@ def test_gains_scale_with_the_robot_and_invalid_ones_raise_errors() -> None:
         raises(qd.ArgumentError, word, VirtualModel, robot, **options)
     raises(qd.ArgumentTypeError, "robot", VirtualModel, "go2")
     for name in ("ur5", "two_link_leg"):
-        with pytest.raises(qd.ArgumentError, match="robot"):
-            VirtualModel(qd.load(name))
+        raises(qd.ArgumentError, "robot", VirtualModel, qd.load(name))
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     raises(qd.ArgumentError, "Pose", given.compute, s, np.zeros(3))
     with pytest.raises(qd.UnknownNameError):

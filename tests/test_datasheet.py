@@ -232,10 +232,8 @@ def test_data_sheet_states_its_command() -> None:
 def test_invalid_data_sheets_are_rejected() -> None:
     raises(qd.ArgumentError, "only once", DataSheet, robot=("go2", "go2"))
     raises(qd.ArgumentError, "got none", DataSheet, robot=())
-    with pytest.raises(qd.UnknownNameError, match="friction"):
-        DataSheet(bounds=("frictoin",)).cells("go2")
-    with pytest.raises(qd.ArgumentError, match="quadruped"):
-        measure(DataSheet(robot=("ur5",)))
+    raises(qd.UnknownNameError, "friction", DataSheet(bounds=("frictoin",)).cells, "go2")
+    raises(qd.ArgumentError, "quadruped", measure, DataSheet(robot=("ur5",)))
 
 
 def test_plot_scales_have_round_ticks() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from finite_differences import derivative
+from raising import raises
 from slow_parameters import NIGHT, others_slow
 from typer.testing import CliRunner
 
@@ -83,10 +84,8 @@ def test_wheeled_robots_squat_on_held_wheels_or_are_rejected() -> None:
     wheeled = qd.load("wheeled_quadruped")
     assert not supports_locomotion(wheeled)
     assert run_squat_demo(wheeled, duration=1.0).passed
-    with pytest.raises(qd.ArgumentError, match=r"wheels.*FL_wheel_joint"):
-        LocomotionController(wheeled)
-    with pytest.raises(qd.ArgumentError, match="cannot balance its weight"):
-        run_squat_demo(qd.load("wheeled_biped"), duration=0.5)
+    raises(qd.ArgumentError, r"wheels.*FL_wheel_joint", LocomotionController, wheeled)
+    raises(qd.ArgumentError, "cannot balance its weight", run_squat_demo, qd.load("wheeled_biped"), duration=0.5)
 
 
 def test_slow_squat_lowers_the_base_by_30_percent() -> None:
@@ -127,10 +126,8 @@ def test_energy_balance_error_is_of_first_order_in_dt() -> None:
 
 
 def test_robot_that_cannot_stand_is_rejected() -> None:
-    with pytest.raises(qd.ArgumentError, match="cannot balance its weight"):
-        run_squat_demo(qd.load("bolt"))
-    with pytest.raises(qd.ArgumentError, match="duration"):
-        run_squat_demo(qd.load("go2"), duration=0.0)
+    raises(qd.ArgumentError, "cannot balance its weight", run_squat_demo, qd.load("bolt"))
+    raises(qd.ArgumentError, "duration", run_squat_demo, qd.load("go2"), duration=0.0)
 
 
 def test_wrong_contact_forces_fail_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,8 +237,7 @@ def test_jump_is_checked_by_its_landing_position() -> None:
     ((height,),) = started
     assert height.is_reduced and height.limit_reason, "known before the first tick"
     for text in ("", "a", "-0.1", "1,2,3,4"):
-        with pytest.raises(qd.ArgumentError, match="jump: expected HEIGHT"):
-            JumpRequest.parse(text)
+        raises(qd.ArgumentError, "jump: expected HEIGHT", JumpRequest.parse, text)
 
 
 def test_terrain_options_are_parsed() -> None:
@@ -271,14 +267,12 @@ def test_terrain_options_are_parsed() -> None:
         "stairs=-0.1,0.3",
         "waves=9,1",
     ):
-        with pytest.raises(qd.ArgumentError, match="terrain"):
-            run_locomotion_demo(robot, terrain=text)
+        raises(qd.ArgumentError, "terrain", run_locomotion_demo, robot, terrain=text)
     with pytest.raises(
         qd.ArgumentError, match=r"'slope=20,90', since a friction coefficient of 0\.3 holds up to 17 deg"
     ):
         run_locomotion_demo(robot, terrain="slope=20,90", friction=0.3)
-    with pytest.raises(qd.UnknownNameError, match="stairs"):
-        run_locomotion_demo(robot, terrain="stars=0.1,0.3")
+    raises(qd.UnknownNameError, "stairs", run_locomotion_demo, robot, terrain="stars=0.1,0.3")
 
 
 @pytest.mark.parametrize("name", ["go2", "anymal_c"])
@@ -322,17 +316,12 @@ def test_invalid_locomotion_demos_are_rejected_by_name() -> None:
     for options, match in (({"duration": 0.0}, "duration"), ({"plant": "moon"}, "plant"), ({"gait": "tort"}, "trot")):
         with pytest.raises((qd.ArgumentError, qd.UnknownNameError), match=match):
             run_locomotion_demo(robot, **options)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="quadruped"):
-        run_locomotion_demo(qd.load("ur5"))
-    with pytest.raises(qd.ArgumentError, match="teleop"):
-        run_locomotion_demo(robot, teleop=True)
-    with pytest.raises(qd.ArgumentError, match="velocity"):
-        run_locomotion_demo(robot, duration=0.5, velocity=(np.nan, 0.0, 0.0))
-    with pytest.raises(qd.ArgumentError, match="push"):
-        run_locomotion_demo(robot, duration=1.0, pushes=[Push(80.0, 10.0)])
+    raises(qd.ArgumentError, "quadruped", run_locomotion_demo, qd.load("ur5"))
+    raises(qd.ArgumentError, "teleop", run_locomotion_demo, robot, teleop=True)
+    raises(qd.ArgumentError, "velocity", run_locomotion_demo, robot, duration=0.5, velocity=(np.nan, 0.0, 0.0))
+    raises(qd.ArgumentError, "push", run_locomotion_demo, robot, duration=1.0, pushes=[Push(80.0, 10.0)])
     for text in ("80", "80@-1", "x@2", "nan@1", "1@nan", "inf@1"):
-        with pytest.raises(qd.ArgumentError, match="push"):
-            Push.parse(text)
+        raises(qd.ArgumentError, "push", Push.parse, text)
     assert not supports_locomotion(qd.load("ur5")) and not supports_locomotion(qd.load("go2", root="planar"))
     assert supports_locomotion(robot) and not supports_locomotion(
         qd.load("solo8")
@@ -442,8 +431,7 @@ def test_plot_that_cannot_be_written_is_rejected_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     robot, calls = qd.load("go2"), []
-    with pytest.raises(qd.ArgumentError, match="plot"):
-        run_locomotion_demo(robot, plot=tmp_path / "out.txt", progress=calls.append)
+    raises(qd.ArgumentError, "plot", run_locomotion_demo, robot, plot=tmp_path / "out.txt", progress=calls.append)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # as if not installed
     for job in (run_locomotion_demo, run_squat_demo):
         with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[plot\]'"):

@@ -210,8 +210,7 @@ def test_invalid_cameras_are_rejected_by_name() -> None:
         ("noise", {"noise": -0.1}), ("frame", {"frame": "nose"}), ("placement", {"placement": np.eye(4)}),
     ):  # fmt: skip
         raises(qd.QuaddynError, words, DepthCamera, robot, rng, **options)
-    with pytest.raises(qd.ArgumentError, match="plant"):
-        DepthCamera(robot, rng).read(Simulation(qd.load("go2")))
+    raises(qd.ArgumentError, "plant", DepthCamera(robot, rng).read, Simulation(qd.load("go2")))
 
 
 # -- borders -----------------------------------------------------------------------------------------------------------

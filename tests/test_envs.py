@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from browser import require
+from raising import raises
 
 import quaddyn as qd
 import quaddyn.envs
@@ -199,8 +200,7 @@ def test_seed_of_a_reset_repeats_the_episode_of_its_robots(go2: qd.Robot) -> Non
     mask = np.array([True, False, False])
     many.reset(mask, seed=9)
     assert not (many.observe()[0] == first[0]).all() and (many.observe()[1:] == first[1:]).all()
-    with pytest.raises(ArgumentError, match="seed: expected a whole number >= 0, got -1"):
-        many.reset(seed=-1)
+    raises(ArgumentError, "seed: expected a whole number >= 0, got -1", many.reset, seed=-1)
 
 
 def test_wrong_arguments_are_named(go2: qd.Robot) -> None:
@@ -236,17 +236,14 @@ def test_wrong_arguments_are_named(go2: qd.Robot) -> None:
         (lambda: task.set_generator(2, np.random.default_rng(0)), "lane: expected 0 to 1"),
         (lambda: task.reset(np.array([True])), "mask"),
     ):
-        with pytest.raises(ArgumentError, match=words):
-            call()
-    with pytest.raises(ArgumentTypeError, match="mask"):
-        task.reset(np.array([1, 0]))  # type: ignore[arg-type]
+        raises(ArgumentError, words, call)
+    raises(ArgumentTypeError, "mask", task.reset, np.array([1, 0]))
 
 
 def test_without_gymnasium_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium.envs.registration", None)
     for call in (register_environments, MissingGymnasium):
-        with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[envs\]'"):
-            call()
+        raises(qd.QuaddynError, r"pip install 'quaddyn\[envs\]'", call)
 
 
 # -- Gymnasium -----------------------------------------------------------------------------------------------------
@@ -347,8 +344,7 @@ def test_statistics_of_gymnasium_work_on_the_vector_environment() -> None:
 @pytest.mark.skipif(sys.modules.get("gymnasium") is not None, reason="needs an installation without gymnasium")
 def test_environments_without_gymnasium_name_the_extra() -> None:
     for make in (quaddyn.envs.QuadrupedVelocityEnv, quaddyn.envs.QuadrupedVelocityVectorEnv):
-        with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[envs\]'"):
-            make()
+        raises(qd.QuaddynError, r"pip install 'quaddyn\[envs\]'", make)
 
 
 @needs_gymnasium

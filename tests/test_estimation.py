@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from slow_parameters import others_slow
 
 import quaddyn as qd
@@ -164,30 +165,21 @@ def test_invalid_arguments_are_rejected_by_name(go2: qd.Robot) -> None:
         ("gain", {"gain": np.ones(3)}),
         ("stiction_speed", {"stiction_speed": 0.0}),
     ):
-        with pytest.raises(qd.ArgumentError, match=name):
-            MomentumObserver(go2, **({"dt": 1e-3} | options))  # type: ignore[arg-type]
+        raises(qd.ArgumentError, name, MomentumObserver, go2, **{"dt": 1e-3} | options)
     observer = MomentumObserver(go2, dt=1e-3)
     for tau in (np.zeros(3), np.full(12, np.nan), ["0.0"] * 11 + ["a"]):
-        with pytest.raises(qd.ArgumentError, match="tau"):
-            observer.update(s, tau)  # type: ignore[arg-type]
+        raises(qd.ArgumentError, "tau", observer.update, s, tau)
     other = qd.load("solo12")
-    with pytest.raises(qd.ArgumentError, match="s:"):
-        observer.update(qd.Dynamics(other).update(other.q_home, np.zeros(other.nv)), zero)
+    raises(qd.ArgumentError, "s:", observer.update, qd.Dynamics(other).update(other.q_home, np.zeros(other.nv)), zero)
     dyn.update(go2.q_home, np.zeros(go2.nv))
     with pytest.raises(qd.StaleStateError):
         observer.update(s, zero)
-    with pytest.raises(qd.ArgumentTypeError, match="contacts"):
-        ContactForceEstimator(go2, dt=1e-3)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="rows"):
-        ContactForceEstimator(ContactSet.from_feet(go2), dt=1e-3, rows="some")  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="off"):
-        TouchdownDetector(go2, touchdown_threshold=10.0, liftoff_threshold=20.0)
-    with pytest.raises(qd.ArgumentError, match="feet"):
-        TouchdownDetector(qd.load("ur5"))
-    with pytest.raises(qd.UnknownNameError, match="FX"):
-        TouchdownDetector(go2).update(0.0, {"FX": np.zeros(3)})
-    with pytest.raises(qd.ArgumentError, match="FL"):
-        TouchdownDetector(go2).update(0.0, {"FL": np.full(3, np.nan)})
+    raises(qd.ArgumentTypeError, "contacts", ContactForceEstimator, go2, dt=1e-3)
+    raises(qd.ArgumentError, "rows", ContactForceEstimator, ContactSet.from_feet(go2), dt=1e-3, rows="some")
+    raises(qd.ArgumentError, "off", TouchdownDetector, go2, touchdown_threshold=10.0, liftoff_threshold=20.0)
+    raises(qd.ArgumentError, "feet", TouchdownDetector, qd.load("ur5"))
+    raises(qd.UnknownNameError, "FX", TouchdownDetector(go2).update, 0.0, {"FX": np.zeros(3)})
+    raises(qd.ArgumentError, "FL", TouchdownDetector(go2).update, 0.0, {"FL": np.full(3, np.nan)})
     detector = TouchdownDetector(go2, dwell_time=0.001)
     detector.update(1.0, {})
     for time, forces in ((0.5, {"FL": np.array([0.0, 0.0, 1e3])}), (1.0, {"FL": np.array([0.0, 0.0, 1e3]), "X": 0})):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from expected_outputs import check_output
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.envs import VelocityTask
@@ -85,8 +86,7 @@ def test_example_gives_the_stated_result(name: str, tmp_path: Path, monkeypatch:
 
 
 def test_mppi_rejects_a_robot_that_is_no_quadruped() -> None:
-    with pytest.raises(SystemExit, match=r"--robot: expected four legs.*bolt"):
-        module("mppi").main(robot="bolt")
+    raises(SystemExit, r"--robot: expected four legs.*bolt", module("mppi").main, robot="bolt")
 
 
 def test_onnx_policy_has_the_observations_of_the_velocity_task() -> None:
@@ -115,8 +115,7 @@ def test_onnx_policy_reads_files_and_checks_their_sizes(tmp_path: Path) -> None:
 
 def test_onnx_policy_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
-    with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[onnx\]'"):
-        module("onnx_policy").main()
+    raises(qd.QuaddynError, r"pip install 'quaddyn\[onnx\]'", module("onnx_policy").main)
 
 
 NOTEBOOKS = sorted(file.stem for file in EXAMPLES.glob("*.ipynb"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from raising import raises
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples" / "exercises"
 NAMES = ("friction_cone", "null_space", "rnea", "trot")
@@ -64,5 +65,4 @@ def test_error_of_a_solution_is_reported_with_its_line(
     assert checker.main() == 1
     assert "ZeroDivisionError: division by zero (mine.py:2)" in capsys.readouterr().out
     monkeypatch.setattr(sys, "argv", ["check.py", "null_space", str(tmp_path / "none.py")])
-    with pytest.raises(SystemExit, match="FILE: expected a Python file"):
-        checker.main()
+    raises(SystemExit, "FILE: expected a Python file", checker.main)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from slow_parameters import NIGHT, others_slow
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
@@ -78,8 +79,7 @@ def test_extrapolation_raises_if_its_tolerance_is_unreachable() -> None:
 
 
 def test_variational_midpoint_raises_if_its_step_is_too_long() -> None:
-    with pytest.raises(ArithmeticError, match="no convergence"):
-        swing(5.0, 10.0, "variational midpoint")
+    raises(ArithmeticError, "no convergence", swing, 5.0, 10.0, "variational midpoint")
 
 
 @pytest.mark.parametrize(("method", "order"), [("Euler", 1), ("variational midpoint", 2), ("Runge-Kutta", 4)])
@@ -194,8 +194,7 @@ def test_ten_link_fall_is_chaotic(name: str, least: float, most: float) -> None:
 
 
 def test_divergence_of_a_short_fall_is_rejected() -> None:
-    with pytest.raises(ValueError, match="short of"):
-        falls.divergence(fall("ten links"), np.random.default_rng(0), steps=100)
+    raises(ValueError, "short of", falls.divergence, fall("ten links"), np.random.default_rng(0), steps=100)
 
 
 # -- growth of cost ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
@@ -207,8 +208,7 @@ def test_failed_terrain_query_is_repeated_at_the_next_tick() -> None:
         return 0.0 * x
 
     where = FootholdMap(ground, proportions())
-    with pytest.raises(OSError, match="camera"):
-        where.advance(0.0, 0.0, 1e-3)
+    raises(OSError, "camera", where.advance, 0.0, 0.0, 1e-3)
     where.advance(0.0, 0.0, 1e-3)
     assert np.all(where.window.heights == 0.0)
 
@@ -247,11 +247,9 @@ def test_foot_blocked_by_a_known_step_is_placed_before_it() -> None:
 
 def test_invalid_terrain_is_rejected() -> None:
     robot = qd.load("go2")
-    with pytest.raises(qd.ArgumentTypeError, match="terrain"):
-        LocomotionController(robot, terrain=3.0)  # type: ignore[arg-type]
+    raises(qd.ArgumentTypeError, "terrain", LocomotionController, robot, terrain=3.0)
     wrong = FootholdMap(lambda x, y: np.zeros(3), proportions())
-    with pytest.raises(qd.ArgumentError, match="terrain"):
-        wrong.advance(0.0, 0.0, 1e-3)
+    raises(qd.ArgumentError, "terrain", wrong.advance, 0.0, 0.0, 1e-3)
 
 
 def test_stairs_are_climbed_with_a_terrain_map() -> None:

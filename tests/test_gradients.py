@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from finite_differences import derivative
 from loop_robots import knee_leg
+from raising import raises
 from slow_parameters import others_slow
 from test_mimic import machine
 
@@ -163,11 +164,9 @@ def test_norms_that_are_zero_or_large_raise(norm: float) -> None:
     dyn, (q, v, a) = ArrayDynamics(robot), draw(robot, 9)
     dyn.rnea(q, v, a)
     q[4, 3:7] *= norm
-    with pytest.raises(qd.ArgumentError, match=r"q\[4\]: the quaternion .* not between 0.1 and 1.41; divide it"):
-        dyn.rnea(q, v, a)
+    raises(qd.ArgumentError, r"q\[4\]: the quaternion .* not between 0.1 and 1.41; divide it", dyn.rnea, q, v, a)
     dyn.arrays[0] = q
-    with pytest.raises(qd.ArgumentError, match=r"q\[4\]: the quaternion"):
-        dyn.gradient(v)
+    raises(qd.ArgumentError, r"q\[4\]: the quaternion", dyn.gradient, v)
 
 
 def test_frame_poses_equal_those_of_dynamics() -> None:
@@ -225,20 +224,16 @@ def test_errors_name_the_argument() -> None:
     dyn, (q, v, a) = ArrayDynamics(robot), draw(robot)
     with pytest.raises(qd.ArgumentError, match=rf"q: expected shape \(\.\.\., {robot.nq}\) for .*, got \(3, 3\)"):
         dyn.rnea(q[:, :3], v, a)
-    with pytest.raises(qd.ArgumentError, match=r"q \(3, .*, v \(2, .*: the leading axes cannot be broadcast"):
-        dyn.rnea(q, v[:2], a)
+    raises(qd.ArgumentError, r"q \(3, .*, v \(2, .*: the leading axes cannot be broadcast", dyn.rnea, q, v[:2], a)
     with pytest.raises(qd.ArgumentError, match=r"v: every entry must be finite, got v\[1, 0\] = nan"):
         dyn.rnea(q, np.where(np.arange(3)[:, None] == 1, np.nan, v), a)
     with pytest.raises(qd.ArgumentError, match=r"fext: not accepted, because ArrayDynamics .* without forces="):
         dyn.rnea(q, v, a, fext=np.zeros(6))
     with pytest.raises(qd.ArgumentError, match=r'parameters: not accepted, .* without parameters="runtime"'):
         dyn.aba(q, v, a, parameters=np.zeros(4))
-    with pytest.raises(UnknownNameError, match="frame"):
-        dyn.frame_position(q, "tail")
-    with pytest.raises(ArgumentTypeError, match="name: expected the name of a frame, got int"):
-        dyn.frame_position(q, 3)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="threads: expected a positive int, got 0"):
-        ArrayDynamics(robot, threads=0)
+    raises(UnknownNameError, "frame", dyn.frame_position, q, "tail")
+    raises(ArgumentTypeError, "name: expected the name of a frame, got int", dyn.frame_position, q, 3)
+    raises(qd.ArgumentError, "threads: expected a positive int, got 0", ArrayDynamics, robot, threads=0)
 
 
 def test_reverse_mode_equals_forward_mode_on_every_kind_of_node() -> None:
@@ -384,18 +379,14 @@ def test_pytorch_errors_name_the_argument(torch: Any) -> None:
     robot = load("continuous")
     dyn, arrays = TorchDynamics(robot), draw(robot)
     q, v, a = map(torch.tensor, arrays)
-    with pytest.raises(ArgumentTypeError, match=r"q: expected a torch.Tensor, got ndarray"):
-        dyn.rnea(arrays[0], v, a)
+    raises(ArgumentTypeError, r"q: expected a torch.Tensor, got ndarray", dyn.rnea, arrays[0], v, a)
     with pytest.raises(ArgumentTypeError, match=r"v: expected the dtype torch.float64 as for q, got torch.float32"):
         dyn.rnea(q, v.float(), a)
-    with pytest.raises(ArgumentTypeError, match=r"q: expected the dtype float64 or float32, got torch.int64"):
-        dyn.rnea(q.long(), v, a)
-    with pytest.raises(qd.ArgumentError, match=r"v: expected a tensor on cpu as q, got one on meta"):
-        dyn.rnea(q, v.to("meta"), a)
+    raises(ArgumentTypeError, r"q: expected the dtype float64 or float32, got torch.int64", dyn.rnea, q.long(), v, a)
+    raises(qd.ArgumentError, r"v: expected a tensor on cpu as q, got one on meta", dyn.rnea, q, v.to("meta"), a)
     v.requires_grad_()
     (gradient,) = torch.autograd.grad(dyn.rnea(q, v, a).sum(), v, create_graph=True)
-    with pytest.raises(qd.ArgumentError, match="rnea: second derivatives are not available"):
-        gradient.sum().backward()
+    raises(qd.ArgumentError, "rnea: second derivatives are not available", gradient.sum().backward)
 
 
 # -- JAX --------------------------------------------------------------------------------------------------------------
@@ -484,8 +475,7 @@ def test_jax_errors_name_the_argument(jax: Any) -> None:
 
     robot = load("continuous")
     dyn, (q, v, a) = JaxDynamics(robot), draw(robot)
-    with pytest.raises(ArgumentTypeError, match="v: expected an array of JAX or NumPy, got list"):
-        dyn.rnea(q, v.tolist(), a)
+    raises(ArgumentTypeError, "v: expected an array of JAX or NumPy, got list", dyn.rnea, q, v.tolist(), a)
     with pytest.raises(ArgumentTypeError, match="a: expected an array of float64 or float32, got one of int64"):
         dyn.rnea(q, v, a.astype(int))
     with pytest.raises(ArgumentTypeError, match="v: expected the dtype float64 as for q, got float32"):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.hierarchy import solve_equal_priority, solve_prioritized, solve_single_task
@@ -143,28 +144,23 @@ def test_zero_task_has_rank_zero_and_empty_tasks_have_no_effect():
 )
 def test_invalid_tasks_are_rejected_by_name(tasks, word):
     for solve in (solve_prioritized, solve_equal_priority):
-        with pytest.raises(qd.ArgumentError, match=word):
-            solve(tasks)
+        raises(qd.ArgumentError, word, solve, tasks)
 
 
 @pytest.mark.parametrize("option", [{"damping": -1.0}, {"damping": np.nan}, {"rank_tolerance": 1.0}])
 def test_options_out_of_range_are_rejected_by_name(option):
-    with pytest.raises(qd.ArgumentError, match=next(iter(option))):
-        solve_single_task(np.eye(2), np.ones(2), **option)
+    raises(qd.ArgumentError, next(iter(option)), solve_single_task, np.eye(2), np.ones(2), **option)
 
 
 def test_invalid_robot_tasks_are_rejected_by_name():
     s = qd.Dynamics(qd.load("planar_3r")).update(ANGLES, np.zeros(3))
-    with pytest.raises(qd.ArgumentError, match="rows"):
-        frame_task(s, "tool", np.ones(2), rows=("x", "up"))
-    with pytest.raises(qd.ArgumentError, match="velocity"):
-        frame_task(s, "tool", np.ones(3), rows=("x", "z"))
+    raises(qd.ArgumentError, "rows", frame_task, s, "tool", np.ones(2), rows=("x", "up"))
+    raises(qd.ArgumentError, "velocity", frame_task, s, "tool", np.ones(3), rows=("x", "z"))
     with pytest.raises(qd.UnknownNameError):
         frame_task(s, "tol", np.ones(3))
     with pytest.raises(qd.UnknownNameError):
         joint_task(s, {"joint9": 0.0})
-    with pytest.raises(qd.ArgumentError, match="rates"):
-        joint_task(s, {})
+    raises(qd.ArgumentError, "rates", joint_task, s, {})
     for call, word in (
         (lambda: frame_task(s, "tool", np.ones(1), rows="x"), "rows"),
         (lambda: frame_task(s, "tool", np.full(3, np.nan)), "velocity"),
@@ -172,5 +168,4 @@ def test_invalid_robot_tasks_are_rejected_by_name():
         (lambda: joint_task(s, {"joint1": np.nan}), "rates"),
         (lambda: joint_task(s, {"joint1": "fast"}), "rates"),
     ):
-        with pytest.raises(qd.ArgumentError, match=word):
-            call()
+        raises(qd.ArgumentError, word, call)

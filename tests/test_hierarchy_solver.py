@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import hierarchy_problems as hp
 import numpy as np
 import pytest
+from raising import raises
 
 from quaddyn.errors import ArgumentError
 from quaddyn.hierarchy import Level, solve, solve_prioritized
@@ -213,21 +214,16 @@ def test_iteration_limit_is_flagged_and_keeps_higher_levels():
     ],
 )
 def test_invalid_level_is_rejected(arguments, words):
-    with pytest.raises(ArgumentError, match=words):
-        Level(**arguments)
+    raises(ArgumentError, words, Level, **arguments)
 
 
 def test_options_out_of_range_are_rejected():
     level = Level(np.eye(2), np.zeros(2))
     for wrong in ({"damping": -1.0}, {"rank_tolerance": 1.0}, {"max_iterations": 0}):
-        with pytest.raises(ArgumentError, match=next(iter(wrong))):
-            solve([level], **wrong)
-    with pytest.raises(ArgumentError, match="at least one"):
-        solve([])
-    with pytest.raises(ArgumentError, match=r"levels\[1\]"):
-        solve([level, Level(np.eye(3), np.zeros(3))])
-    with pytest.raises(ArgumentError, match="warm"):
-        solve([level, level], warm_start=solve([level]))
+        raises(ArgumentError, next(iter(wrong)), solve, [level], **wrong)
+    raises(ArgumentError, "at least one", solve, [])
+    raises(ArgumentError, r"levels\[1\]", solve, [level, Level(np.eye(3), np.zeros(3))])
+    raises(ArgumentError, "warm", solve, [level, level], warm_start=solve([level]))
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
@@ -129,16 +130,14 @@ def test_weak_motors_limit_jump_height_and_lower_ballistic_height(robot: qd.Robo
     ],
 )
 def test_invalid_jumps_are_rejected(controller: LocomotionController, asked: dict, said: str) -> None:
-    with pytest.raises(qd.ArgumentError, match=said):
-        controller.plan_jump(**asked)
+    raises(qd.ArgumentError, said, controller.plan_jump, **asked)
 
 
 def test_jump_is_rejected_if_robot_is_not_standing_or_cannot_turn(robot: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="has not computed its first tick, but a jump can only start while"):
         LocomotionController(robot, dt=DT).jump(height=0.1)
     planar = LocomotionController(qd.load("solo8"), dt=DT)
-    with pytest.raises(qd.ArgumentError, match="cannot perform this jump: legs without lateral motion"):
-        planar.plan_jump(turn=0.5)
+    raises(qd.ArgumentError, "cannot perform this jump: legs without lateral motion", planar.plan_jump, turn=0.5)
     plan = planar.plan_jump(height=0.2 * planar.morphology.length)
     assert (
         not plan.is_limited and plan.angular_velocity[1] != 0.0 == plan.angular_velocity[0] == plan.angular_velocity[2]
@@ -162,8 +161,7 @@ def test_jump_onto_known_step_is_planned_or_rejected(robot: qd.Robot, controller
         assert plan.landing_height == pytest.approx(0.1 * p.length, abs=1e-3) and not plan.is_limited
         flat = place_footprint(p, np.array([far, 0.0]), 0.0)
         assert (ground(*flat.T) > 0.0).all()
-        with pytest.raises(qd.ArgumentError, match="landing area is not even"):
-            controller.plan_jump(distance=(0.5 * far, 0.0))
+        raises(qd.ArgumentError, "landing area is not even", controller.plan_jump, distance=(0.5 * far, 0.0))
         controller.terrain = step_ahead(robot, 2.0 * p.length)[0]
         with pytest.raises(qd.ArgumentError, match="a shorter jump would land on other terrain"):
             controller.plan_jump(distance=(far, 0.0))
@@ -181,8 +179,7 @@ def test_forward_jump_with_turn_lands_at_planned_pose(robot: qd.Robot) -> None:
     kept = whole.ramp_time, bounds.horizon, np.array(bounds.acceleration), np.array(bounds.deceleration)
     plan = controller.jump(height=0.25 * p.length, distance=(0.4 * p.length, 0.0), turn=0.5)
     assert isinstance(plan, JumpPlan) and not plan.is_limited and controller.mode is LocomotionMode.CROUCHING
-    with pytest.raises(qd.ArgumentError, match="is in the mode 'crouching', but a jump can only start while"):
-        controller.jump(height=0.1)
+    raises(qd.ArgumentError, "is in the mode 'crouching', but a jump can only start while", controller.jump, height=0.1)
     start, yaw = controller.ground.points.mean(axis=0), controller.path_reference.yaw  # type: ignore[union-attr]
     modes, momentum, top = list[LocomotionMode](), None, -math.inf
     for _ in range(round(11.0 * p.time_scale / DT)):

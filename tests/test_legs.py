@@ -981,14 +981,12 @@ def test_stance_has_the_requested_height(name: str, share: float) -> None:
 
 @pytest.mark.parametrize("height", others_slow([0.0, -0.3, 0.02, 0.5, 10.0, 1e300], [-0.3, 0.02, 0.5]))
 def test_height_out_of_reach_raises(height: float) -> None:
-    with pytest.raises(qd.ArgumentError, match="height"):
-        stance(load("go2"), height=height)
+    raises(qd.ArgumentError, "height", stance, load("go2"), height=height)
 
 
 @pytest.mark.parametrize("height", [math.nan, math.inf, "tall"])
 def test_height_that_is_not_a_finite_number_raises(height: float) -> None:
-    with pytest.raises(qd.ArgumentError, match="height"):
-        stance(qd.load("go2"), height=height)
+    raises(qd.ArgumentError, "height", stance, qd.load("go2"), height=height)
 
 
 def test_default_stance_is_home() -> None:
@@ -1007,8 +1005,7 @@ def test_stance_bends_knees_in_the_requested_direction(direction: str) -> None:
 
 
 def test_stance_of_an_arm_raises() -> None:
-    with pytest.raises(qd.ArgumentError, match="no legs"):
-        stance(qd.load("panda"))
+    raises(qd.ArgumentError, "no legs", stance, qd.load("panda"))
 
 
 def test_unknown_leg_or_knee_direction_raises() -> None:

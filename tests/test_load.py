@@ -17,6 +17,7 @@ import urdf_editing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pinocchio.visualize import MeshcatVisualizer
+from raising import raises
 from slow_parameters import others_slow
 from urdf_editing import FEET, Segment, Urdf, X, Y, Z, dog, leg_names
 
@@ -243,8 +244,7 @@ def test_unknown_name_lists_near_matches(typo: str, meant: str) -> None:
 
 @pytest.mark.parametrize("source", [None, 3, b"<robot/>", ["go2"]])
 def test_source_of_another_type_raises(source: object) -> None:
-    with pytest.raises(qd.ArgumentError, match="source"):
-        qd.load(source)  # type: ignore[arg-type]
+    raises(qd.ArgumentError, "source", qd.load, source)
 
 
 @pytest.mark.parametrize("source", ["missing.urdf", "/", "", ".", "a\0b.urdf", "x" * 5000 + ".urdf"])
@@ -254,8 +254,7 @@ def test_source_that_does_not_exist_raises(source: str) -> None:
 
 
 def test_unknown_root_type_raises() -> None:
-    with pytest.raises(qd.ArgumentError, match="root"):
-        qd.load("go2", root="floating")
+    raises(qd.ArgumentError, "root", qd.load, "go2", root="floating")
 
 
 # -- limits in files --------------------------------------------------------------------------------------------
@@ -492,8 +491,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception]]] = {
 @pytest.mark.parametrize("case", list(WRONG))
 def test_invalid_argument_raises_and_is_named(case: str) -> None:
     kwargs, error = WRONG[case]
-    with pytest.raises(error, match=case.split(":")[0].removesuffix("s")):
-        qd.load("small_quadruped", **kwargs)
+    raises(error, case.split(":")[0].removesuffix("s"), qd.load, "small_quadruped", **kwargs)
 
 
 @pytest.mark.parametrize("joint", ["FL", "FR"])
@@ -502,8 +500,7 @@ def test_home_with_a_continuous_joint_off_the_circle_raises(joint: str) -> None:
     robot = qd.load(str(urdf))
     q = np.array(robot.q_home)
     q[robot.configuration_index(f"{joint}_calf_joint")] += 0.1
-    with pytest.raises(qd.ArgumentError, match="q_home"):
-        qd.load(str(urdf), q_home=q)
+    raises(qd.ArgumentError, "q_home", qd.load, str(urdf), q_home=q)
 
 
 DOG = qd.load("small_quadruped")
@@ -565,8 +562,7 @@ def test_indices_agree_with_the_model(root: str, kind: str) -> None:
 
 @pytest.mark.parametrize("tau", [np.zeros(11), np.zeros((12, 1)), 0.0, np.zeros(18)])
 def test_generalized_torques_rejects_a_wrong_shape(tau: object, small: qd.Robot) -> None:
-    with pytest.raises(qd.ArgumentError, match="tau"):
-        small.generalized_torques(tau)  # type: ignore[arg-type]
+    raises(qd.ArgumentError, "tau", small.generalized_torques, tau)
 
 
 @pytest.mark.parametrize("method", ["frame_id", "velocity_index", "configuration_index"])
@@ -717,8 +713,7 @@ def test_every_resolved_number_has_its_provenance(name: str) -> None:
 def test_strict_loading_raises_for_warnings() -> None:
     text = str(with_limit(velocity="0"))
     assert qd.load(text).report.warnings
-    with pytest.raises(qd.ModelError, match=JOINT):
-        qd.load(text, strict=True)
+    raises(qd.ModelError, JOINT, qd.load, text, strict=True)
 
 
 def test_overrides_do_not_affect_other_loads(small: qd.Robot) -> None:
@@ -739,8 +734,7 @@ def test_impossible_file_name_raises_a_quaddyn_error(source: str) -> None:
     [["0"] * 12, [None] * 12, np.zeros(12, dtype=complex), np.zeros(12, dtype=bool), np.full(12, np.nan), 3.0],
 )
 def test_generalized_torques_accepts_only_finite_real_numbers(tau: object) -> None:
-    with pytest.raises(qd.ArgumentError, match="tau"):
-        qd.load("small_quadruped").generalized_torques(tau)  # type: ignore[arg-type]
+    raises(qd.ArgumentError, "tau", qd.load("small_quadruped").generalized_torques, tau)
 
 
 def test_home_outside_the_limits_is_reported() -> None:
@@ -861,14 +855,12 @@ def test_pinocchio_models_with_unsupported_joints_or_order_are_rejected() -> Non
     model = pin.Model()
     joint = model.addJoint(0, pin.JointModelSpherical(), pin.SE3.Identity(), "ball")
     model.appendBodyToJoint(joint, pin.Inertia.Random(), pin.SE3.Identity())
-    with pytest.raises(qd.ModelError, match=r"joint 'ball' of the pinocchio\.Model: a JointModelSpherical"):
-        qd.load(model)
+    raises(qd.ModelError, r"joint 'ball' of the pinocchio\.Model: a JointModelSpherical", qd.load, model)
     model = pin.Model()
     for name in ("b", "a"):
         joint = model.addJoint(0, pin.JointModelRX(), pin.SE3.Identity(), name)
         model.appendBodyToJoint(joint, pin.Inertia.FromSphere(1.0, 0.1), pin.SE3.Identity())
-    with pytest.raises(qd.ModelError, match="not in the order in which Pinocchio imports"):
-        qd.load(model)
+    raises(qd.ModelError, "not in the order in which Pinocchio imports", qd.load, model)
 
 
 def test_limits_in_degrees_and_leg_joints_without_motors_are_reported() -> None:
@@ -879,8 +871,7 @@ def test_limits_in_degrees_and_leg_joints_without_motors_are_reported() -> None:
     qd.load("go2", limits={"FL_calf_joint": {"effort": 20.0}})
     assert not any("seem to be in degrees" in str(finding) for finding in qd.load("go2").report.findings)
     passive = qd.load("go2", limits={"RR_calf_joint": {"effort": 0.0}})
-    with pytest.raises(qd.ArgumentError, match=r"leg joints RR_calf_joint of .* have no motors"):
-        qd.LocomotionController(passive)
+    raises(qd.ArgumentError, r"leg joints RR_calf_joint of .* have no motors", qd.LocomotionController, passive)
 
 
 def test_angles_of_origins_in_degrees_give_one_warning() -> None:

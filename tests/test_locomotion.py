@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from slow_parameters import NIGHT, others_slow
 from urdf_editing import Urdf, dog, leg_names
 
@@ -700,15 +701,12 @@ def test_invalid_arguments_are_rejected_by_name() -> None:
     ):
         with pytest.raises((qd.ArgumentError, qd.UnknownNameError), match=match):
             LocomotionController(robot, **options)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="quadruped"):
-        LocomotionController(qd.load("ur5"))
+    raises(qd.ArgumentError, "quadruped", LocomotionController, qd.load("ur5"))
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
     state = dynamics.update(np.array(robot.q_home), np.zeros(robot.nv))
     for velocity in ((np.nan, 0.0, 0.0), (0.1, 0.2), np.zeros((3, 1))):
-        with pytest.raises(qd.ArgumentError, match="velocity"):
-            controller.compute(state, velocity)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentTypeError, match="state"):
-        controller.compute(robot.q_home)  # type: ignore[arg-type]
+        raises(qd.ArgumentError, "velocity", controller.compute, state, velocity)
+    raises(qd.ArgumentTypeError, "state", controller.compute, robot.q_home)
     other = robot_of("solo12")
     with pytest.raises(qd.ArgumentError, match="another robot"):
         controller.compute(qd.Dynamics(other).update(np.array(other.q_home), np.zeros(other.nv)))
@@ -732,11 +730,9 @@ def test_measured_contacts_must_be_names_of_feet() -> None:
     robot = robot_of("go2")
     controller = LocomotionController(robot, dt=DT)
     state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
-    with pytest.raises(qd.UnknownNameError, match="FL"):
-        controller.compute(state, measured_contacts=("FL", "LF"))
+    raises(qd.UnknownNameError, "FL", controller.compute, state, measured_contacts=("FL", "LF"))
     for touching in ("FL", 4, {"FL": False}):
-        with pytest.raises(qd.ArgumentTypeError, match="measured_contacts"):
-            controller.compute(state, measured_contacts=touching)  # type: ignore[arg-type]
+        raises(qd.ArgumentTypeError, "measured_contacts", controller.compute, state, measured_contacts=touching)
     assert controller.compute(state, measured_contacts=np.array(robot.feet)).contacts == robot.feet  # type: ignore[arg-type]
 
 
@@ -747,10 +743,8 @@ def test_mismatched_whole_body_controller_is_rejected() -> None:
         (qd.WholeBodyController(robot, dt=2 * DT), "period"),
         (qd.WholeBodyController(robot, dt=DT, tasks=[PostureTask(robot)]), "com, base"),
     ):
-        with pytest.raises(qd.ArgumentError, match=match):
-            LocomotionController(robot, dt=DT, wbc=whole_body)
-    with pytest.raises(qd.ArgumentTypeError, match="WholeBodyController"):
-        LocomotionController(robot, dt=DT, wbc=3)  # type: ignore[arg-type]
+        raises(qd.ArgumentError, match, LocomotionController, robot, dt=DT, wbc=whole_body)
+    raises(qd.ArgumentTypeError, "WholeBodyController", LocomotionController, robot, dt=DT, wbc=3)
 
 
 def test_stand_up_cancels_lie_down() -> None:

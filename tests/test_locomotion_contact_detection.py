@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from foot_estimates import ContactRecords
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
@@ -64,8 +65,7 @@ def test_measured_contacts_override_estimated_contacts(robot: Robot) -> None:
     assert set(felt[-1].detected_contacts or ()) == set(robot.feet)
     told = controller.compute(dynamics.update(plant.q, plant.v), measured_contacts=["FL", "FR", "RR"])
     assert set(told.detected_contacts or ()) == {"FL", "FR", "RR"}
-    with pytest.raises(qd.UnknownNameError, match="contact_detection"):
-        LocomotionController(robot, contact_detection="guessed")
+    raises(qd.UnknownNameError, "contact_detection", LocomotionController, robot, contact_detection="guessed")
 
 
 def test_late_foot_with_a_faint_force_is_a_touchdown(robot: Robot) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from raising import raises
 from slow_parameters import NIGHT
 
 import quaddyn as qd
@@ -105,5 +106,4 @@ def test_trot_with_45_percent_payload_keeps_height_and_commanded_speed(robot: Ro
 
 
 def test_unknown_payload_option_is_rejected(robot: Robot) -> None:
-    with pytest.raises(qd.UnknownNameError, match="payload"):
-        LocomotionController(robot, payload="guessed")
+    raises(qd.UnknownNameError, "payload", LocomotionController, robot, payload="guessed")

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from loop_robots import ankle, joint, knee_leg, link, loop, planar, quadruped
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.dynamics import joint_placements, kinematic_tree
@@ -133,8 +134,7 @@ def test_report_lists_loops_and_dependent_joints() -> None:
     assert dict(leg.coupling.followers).keys() == {"rod_pin", "knee"} and leg.model.nv == 5
     assert "loop 'knee_loop' (point) closes 'rod' and 'shank': knee, rod_pin follow knee_motor" in str(leg.report)
     assert leg.legs["leg"].joints == ("abduction", "hip_pitch", "knee")
-    with pytest.raises(UnknownNameError, match=r"moved by loop 'knee_loop'"):
-        leg.velocity_index("knee")
+    raises(UnknownNameError, r"moved by loop 'knee_loop'", leg.velocity_index, "knee")
     with pytest.raises(ArgumentError, match=r"loop 'knee_loop' does not close at q"):
         qd.Dynamics(leg).crba(leg.configuration(joints={"knee_motor": 1.6}))
     upper = leg.upper[leg.configuration_index("knee_motor")]
@@ -153,10 +153,8 @@ def test_close_loop_is_equivalent_to_the_loop_joint_tag(robot: qd.Robot, state: 
     assert again.joint_names == robot.joint_names
     np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), qd.Dynamics(robot).rnea(q, v, a), atol=1e-10)
     assert [x.name for x in qd.load(again.source).loops] == [x.name for x in robot.loops]
-    with pytest.raises(ArgumentError, match="loops=False, which left"):
-        qd.load(robot.source, loops=False).close_loop(*ends)
-    with pytest.raises(ArgumentError, match="kind='screw'"):
-        again.close_loop(*ends, kind="screw")
+    raises(ArgumentError, "loops=False, which left", qd.load(robot.source, loops=False).close_loop, *ends)
+    raises(ArgumentError, "kind='screw'", again.close_loop, *ends, kind="screw")
 
 
 def test_records_and_pickles_restore_the_same_robot(robot: qd.Robot, state: tuple) -> None:
@@ -209,8 +207,7 @@ def test_redundant_rod_closes_up_to_the_rounding_of_the_file() -> None:
     assert 1e-12 < robot.coupling.residual(robot.coupling.configuration(robot.q_home)) < 1e-7
     assert any("close up to" in finding.reason for finding in robot.report.findings)
     assert qd.cross_check(robot, samples=2).passed
-    with pytest.raises(ModelError, match=r"does not close|locks all"):
-        qd.load(text.replace("0.10000001", "0.1001"), actuated=["a"])
+    raises(ModelError, r"does not close|locks all", qd.load, text.replace("0.10000001", "0.1001"), actuated=["a"])
 
 
 #: The second upright at the end of the bar.
@@ -241,8 +238,7 @@ def test_dependent_joints_can_be_chosen() -> None:
     assert robot.joint_names == robot.actuated == ("c",)
     with pytest.raises(ModelError, match=r"'nobody' is not a joint of loop 'bar'; its joints: a, b, c"):
         qd.load(four_bar(more=' dependent="nobody a"'))
-    with pytest.raises(ModelError, match=r"a cannot be these"):
-        qd.load(four_bar(more=' dependent="a"'))
+    raises(ModelError, r"a cannot be these", qd.load, four_bar(more=' dependent="a"'))
 
 
 @pytest.mark.parametrize(
@@ -258,8 +254,7 @@ def test_dependent_joints_can_be_chosen() -> None:
     ],
 )
 def test_loops_that_cannot_be_closed_are_rejected(text: str, says: str) -> None:
-    with pytest.raises(ModelError, match=says):
-        qd.load(text)
+    raises(ModelError, says, qd.load, text)
     if "nothing" not in text and "screw" not in text:
         assert qd.load(text, loops=False).nv == 3
 
@@ -282,8 +277,7 @@ def test_home_is_within_the_range_of_the_independent_joint(joint: str, instead: 
     if says is None:
         assert qd.load(text).nv == 3
         return
-    with pytest.raises(ModelError, match=says):
-        qd.load(text)
+    raises(ModelError, says, qd.load, text)
 
 
 def test_linkage_locked_at_home_is_rejected() -> None:
@@ -448,8 +442,7 @@ def test_functions_without_loop_support_raise_an_error(robot: qd.Robot, state: t
         lambda: qd.Dynamics(robot).rnea_derivatives(q, v, a),
         lambda: qd.Dynamics(robot).aba_derivatives(q, v, a),
     ):
-        with pytest.raises(ModelError, match="loop"):
-            use()
+        raises(ModelError, "loop", use)
 
 
 @pytest.mark.parametrize("seed", range(60))

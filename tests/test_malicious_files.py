@@ -15,6 +15,7 @@ from pathlib import Path
 import damaged_bytes
 import numpy as np
 import pytest
+from raising import raises
 from test_viewer_meshes import dae, triangles, write
 
 import quaddyn as qd
@@ -203,8 +204,7 @@ def test_invalid_material_lines_are_ignored_or_rejected(line: str, tmp_path: Pat
 )
 def test_invalid_collada_files_raise_a_mesh_error(old: bytes, new: bytes, reason: str, tmp_path: Path) -> None:
     assert old in dae()
-    with pytest.raises(MeshError, match=reason):
-        read_mesh(write(tmp_path, "x.dae", dae().replace(old, new)))
+    raises(MeshError, reason, read_mesh, write(tmp_path, "x.dae", dae().replace(old, new)))
 
 
 def test_collada_instances_share_geometry_and_their_number_is_bounded(tmp_path: Path) -> None:
@@ -335,8 +335,7 @@ def link_to_endless_device(folder: Path, name: str) -> Path:
 
 
 def test_error_for_a_folder_says_that_it_is_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(qd.ModelError, match="the path is a folder"):
-        qd.load(tmp_path)
+    raises(qd.ModelError, "the path is a folder", qd.load, tmp_path)
 
 
 @pytest.mark.parametrize("make", [fifo, link_to_endless_device])
@@ -347,14 +346,10 @@ def test_pipes_and_devices_are_rejected_by_every_reader(
     signal.alarm(60)  # ends a blocked read
     try:
         for ending in (".csv", ".npz"):
-            with pytest.raises(OSError, match="not a regular file"):
-                identification.load_samples(make(tmp_path, f"x{ending}"), arm)
-        with pytest.raises(OSError, match="not a regular file"):
-            replay(make(tmp_path, "tick.npz"))
-        with pytest.raises(qd.ModelError, match="not a regular file"):
-            qd.load(make(tmp_path, "x.urdf"))
-        with pytest.raises(MeshError, match="not a regular file"):
-            read_mesh(make(tmp_path, "x.stl"))
+            raises(OSError, "not a regular file", identification.load_samples, make(tmp_path, f"x{ending}"), arm)
+        raises(OSError, "not a regular file", replay, make(tmp_path, "tick.npz"))
+        raises(qd.ModelError, "not a regular file", qd.load, make(tmp_path, "x.urdf"))
+        raises(MeshError, "not a regular file", read_mesh, make(tmp_path, "x.stl"))
         assert object_cache.read_object(make(tmp_path, "key.bin"), "key") is None
     finally:
         signal.alarm(0)
@@ -368,8 +363,7 @@ def test_lzma_errors_count_as_damaged_archive() -> None:
 
 @pytest.mark.parametrize("source", ["", "  \n", "\ufeff"])
 def test_empty_text_is_rejected_as_robot(source: str) -> None:
-    with pytest.raises(qd.ModelError, match="expected a catalogue name, a path or URDF text"):
-        qd.load(source)
+    raises(qd.ModelError, "expected a catalogue name, a path or URDF text", qd.load, source)
 
 
 @pytest.mark.parametrize("number", ["1" + "0" * 400, "-1" + "0" * 400, "1e999", "NaN"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.dynamics import joint_placements, kinematic_tree
@@ -97,12 +98,9 @@ def test_coordinates_are_those_of_the_independent_joints(robot: qd.Robot) -> Non
     at = robot.configuration_index("z_leader")
     assert (robot.lower[at], robot.upper[at]) == pytest.approx((-2.6, 3.0))
     assert robot.velocity_limits[0] == pytest.approx(5.0) and robot.effort_limits[2] == 10.0
-    with pytest.raises(UnknownNameError, match=r"mimics 'b'"):
-        robot.velocity_index("chained")
-    with pytest.raises(UnknownNameError, match=r"mimics 'z_leader'"):
-        robot.configuration(joints={"z_leader": 0.1, "z_mirror": 0.3})
-    with pytest.raises(ArgumentError, match=r"'slide' mimics joint 'b'"):
-        qd.load(machine(), actuated=["slide"])
+    raises(UnknownNameError, r"mimics 'b'", robot.velocity_index, "chained")
+    raises(UnknownNameError, r"mimics 'z_leader'", robot.configuration, joints={"z_leader": 0.1, "z_mirror": 0.3})
+    raises(ArgumentError, r"'slide' mimics joint 'b'", qd.load, machine(), actuated=["slide"])
 
 
 def test_dynamics_equal_the_projected_dynamics_of_all_joints(robot: qd.Robot, state: tuple) -> None:
@@ -195,8 +193,7 @@ def test_invalid_mimic_joints_are_rejected(mimic: tuple, says: str) -> None:
     joints["bolted"] = ("fixed", "base", "h", "0 0 1", None)
     joints["before"] = (*JOINTS["before"][:4], ("z_mirror", 0.7, 0.2))
     joints["z_mirror"] = (*JOINTS["z_mirror"][:4], mimic)
-    with pytest.raises(ModelError, match=says):
-        qd.load(machine(joints))
+    raises(ModelError, says, qd.load, machine(joints))
     assert qd.load(machine(joints), mimic=False).nv == 7
 
 
@@ -210,8 +207,7 @@ def test_contradictory_ranges_are_reported() -> None:
 def test_identification_rejects_mimic_joints_by_name(robot: qd.Robot) -> None:
     from quaddyn.identification import base_parameters
 
-    with pytest.raises(ModelError, match=r"'before' of 'machine' mimics 'z_leader'"):
-        base_parameters(robot)
+    raises(ModelError, r"'before' of 'machine' mimics 'z_leader'", base_parameters, robot)
 
 
 def test_terms_and_contacts_of_the_embedded_plant_equal_dynamics(robot: qd.Robot, state: tuple) -> None:

@@ -13,6 +13,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from slow_parameters import others_slow
 from typer.testing import CliRunner
 from urdf_editing import CORNERS, dog
@@ -249,8 +250,7 @@ def test_joint_force_limit_is_applied_to_actuators() -> None:
     ],
 )  # fmt: skip
 def test_features_without_urdf_equivalent_are_rejected(text: str, words: str) -> None:
-    with pytest.raises(qd.ModelError, match=words):
-        qd.load(text)
+    raises(qd.ModelError, words, qd.load, text)
 
 
 def test_radians_read_as_degrees_raise_a_warning() -> None:
@@ -266,10 +266,8 @@ def test_body_selects_one_of_several_robots() -> None:
     robot = qd.load(text, body="b")
     assert (robot.root, robot.nv, robot.bodies[0].name) == ("free", 6, "b")
     assert qd.load(text, body="arm").nv == 1 and "left out: 'a', 'b'" in str(qd.load(text, body="arm").report)
-    with pytest.raises(qd.UnknownNameError, match=r"unknown body attached to the world 'c'.*a, b, arm"):
-        qd.load(text, body="c")
-    with pytest.raises(qd.ArgumentError, match=r"body='trunk': .* is not an MJCF"):
-        qd.load("go2", body="trunk")
+    raises(qd.UnknownNameError, r"unknown body attached to the world 'c'.*a, b, arm", qd.load, text, body="c")
+    raises(qd.ArgumentError, r"body='trunk': .* is not an MJCF", qd.load, "go2", body="trunk")
 
 
 @pytest.mark.parametrize("left", [None, importlib.machinery.ModuleSpec("mujoco", None)], ids=["nothing", "namespace"])
@@ -281,10 +279,8 @@ def test_without_mujoco_the_message_says_what_to_install(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: left if name == "mujoco" else find(name, *rest)
     )
-    with pytest.raises(qd.ModelError, match=r"<text>: MuJoCo, which reads MJCF files.*pip install 'quaddyn\[mujoco\]'"):
-        qd.load(ARM)
-    with pytest.raises(qd.QuaddynError, match="MuJoCo is not installed"):
-        import_mujoco()
+    raises(qd.ModelError, r"<text>: MuJoCo, which reads MJCF files.*pip install 'quaddyn\[mujoco\]'", qd.load, ARM)
+    raises(qd.QuaddynError, "MuJoCo is not installed", import_mujoco)
 
 
 def test_forces_of_tendons_are_left_out_with_a_warning_and_their_joints_have_no_motor() -> None:
@@ -394,10 +390,7 @@ def test_visual_mesh_may_be_missing_but_not_a_mesh_with_mass(tmp_path: Path) -> 
     text = scene(CHAIN.replace('size=".1"', 'type="mesh" mesh="m"', 1), '<asset><mesh name="m" file="m.stl"/></asset>')
     file = tmp_path / "scene.xml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(
-        qd.ModelError, match=r'"m">: file=.m.stl.: .* not in the package roots, and MuJoCo .* of body .a.'
-    ):
-        qd.load(file)
+    raises(qd.ModelError, r'"m">: file=.m.stl.: .* not in the package roots, and MuJoCo .* of body .a.', qd.load, file)
     inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><geom type="mesh"'
     file.write_text(text.replace('<geom type="mesh"', inertial), encoding="utf-8")
     assert "not in the package roots" in str(qd.load(file).report)
@@ -416,19 +409,16 @@ def test_files_are_opened_only_in_package_roots(tmp_path: Path, monkeypatch: pyt
         assert qd.load(file).nv == 3
         for outside in ("../away.xml", str(tmp_path / "away.xml"), "link.xml"):
             file.write_text(f"<mujoco>{tag.format(outside)}{body}</mujoco>", encoding="utf-8")
-            with pytest.raises(qd.ModelError, match="outside the package roots and is not opened"):
-                qd.load(file, strict=True)
+            raises(qd.ModelError, "outside the package roots and is not opened", qd.load, file, strict=True)
             if outside == "../away.xml":
                 (warning,) = [w for w in qd.load(file).report.warnings if "outside the package roots" in w.reason]
                 assert outside in warning.reason and repr(str(tmp_path)) in warning.advice
             else:
-                with pytest.raises(qd.ModelError, match="outside the package roots and is not opened"):
-                    qd.load(file)
+                raises(qd.ModelError, "outside the package roots and is not opened", qd.load, file)
             robot = qd.load(file, packages=(tmp_path,))
             assert robot.nv == 3 and not robot.report.warnings
     file.write_text('<mujoco><include file="model.xml"/></mujoco>', encoding="utf-8")
-    with pytest.raises(qd.ModelError, match="a second time"):
-        qd.load(file)
+    raises(qd.ModelError, "a second time", qd.load, file)
 
 
 def test_images_are_not_needed_and_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

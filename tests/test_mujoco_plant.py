@@ -205,11 +205,9 @@ def test_invalid_options_raise_errors_that_name_them() -> None:
         {"integrator": "magic"},
     ):
         raises(qd.ArgumentError, next(iter(options)), MujocoPlant, robot, **options)
-    with pytest.raises(qd.ArgumentError, match="tau"):
-        MujocoPlant(robot).step(np.zeros(11))
+    raises(qd.ArgumentError, "tau", MujocoPlant(robot).step, np.zeros(11))
 
 
 def test_without_mujoco_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(qd.QuaddynError, match=r"quaddyn\[mujoco\]"):
-        qd.MujocoPlant(qd.load("two_link_leg"))
+    raises(qd.QuaddynError, r"quaddyn\[mujoco\]", qd.MujocoPlant, qd.load("two_link_leg"))

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn import identification
@@ -42,15 +43,13 @@ PAIR = (
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_numbers_beyond_their_bound_are_rejected_for_both_signs(sign: str) -> None:
     text = PAIR.format("a", 1, "b", 1).replace("<axis", f'<origin xyz="0 {sign}1e4 0"/><axis')
-    with pytest.raises(qd.ModelError, match="the magnitude exceeds 1000"):
-        parse(text)
+    raises(qd.ModelError, "the magnitude exceeds 1000", parse, text)
     assert parse(text.replace("1e4", "999")).joints_by_name["j"].placement.translation[1] == float(f"{sign}999")
 
 
 def test_base_inertia_is_validated_only_if_the_base_moves() -> None:
     impossible = PAIR.format("a", 9, "b", 1)
-    with pytest.raises(qd.ModelError, match="principal moments"):
-        qd.load(impossible, root="free")
+    raises(qd.ModelError, "principal moments", qd.load, impossible, root="free")
     assert qd.load(impossible, root="fixed").nv == 1
 
 
@@ -295,8 +294,7 @@ def test_concurrent_call_is_rejected(kind: str, monkeypatch: pytest.MonkeyPatch)
     thread.start()
     try:
         assert inside.wait(60.0)
-        with pytest.raises(qd.ConcurrencyError, match=match):
-            call()
+        raises(qd.ConcurrencyError, match, call)
     finally:
         go_on.set()
         thread.join()

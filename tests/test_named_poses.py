@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 from urdf_editing import dog
 
 import quaddyn as qd
@@ -81,5 +82,4 @@ def test_keyframes_of_an_mjcf_are_poses() -> None:
 def test_poses_of_a_text_need_numbers() -> None:
     assert set(read_poses(SRDF)) == {"low", "placed"}
     for value in ("", "x", "nan"):
-        with pytest.raises(qd.ModelError, match="expected the position of the joint"):
-            read_poses(SRDF.replace('0.7"', f'{value}"', 1))
+        raises(qd.ModelError, "expected the position of the joint", read_poses, SRDF.replace('0.7"', f'{value}"', 1))

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from raising import raises
 
 from quaddyn import operating_system
 from quaddyn.errors import FileAccessError
@@ -117,8 +118,7 @@ def test_space_is_reserved_and_a_full_disk_is_an_error(
         assert os.fstat(file).st_size == 3_000_001 and not any(operating_system.read_at(file, 10, 2_999_990))
         if system == "windows":
             monkeypatch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "no space")))
-            with pytest.raises(OSError, match="no space"):
-                operating_system.reserve_space(file, 10)
+            raises(OSError, "no space", operating_system.reserve_space, file, 10)
     finally:
         os.close(file)
 
@@ -128,8 +128,7 @@ def test_symbolic_links_are_rejected_without_o_nofollow(tmp_path: Path, monkeypa
     (tmp_path / "file").touch(mode=0o600)
     (tmp_path / "link").symlink_to(tmp_path / "file")
     os.close(open_private_file(tmp_path / "file"))
-    with pytest.raises(FileAccessError, match="symbolic link"):
-        open_private_file(tmp_path / "link")
+    raises(FileAccessError, "symbolic link", open_private_file, tmp_path / "link")
 
 
 def test_modes_are_ignored_where_users_have_no_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,8 +180,7 @@ def test_real_time_options_raise_errors_in_words(monkeypatch: pytest.MonkeyPatch
         operating_system.lock_memory()
     assert operating_system.describe_os_error(error.value) == "operation not permitted"
     monkeypatch.setattr(operating_system, "c_library", lambda: None)
-    with pytest.raises(OSError, match="has no mlockall"):
-        operating_system.lock_memory()
+    raises(OSError, "has no mlockall", operating_system.lock_memory)
     with pytest.raises(OSError):
         operating_system.set_affinity((10**6,))
 

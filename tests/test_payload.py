@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.estimation import PayloadEstimator
@@ -54,12 +55,9 @@ def test_payload_is_equivalent_to_one_more_link(name: str, link: str | None) -> 
 
 def test_impossible_payloads_raise_errors() -> None:
     robot = qd.load("solo12")
-    with pytest.raises(qd.UnknownNameError, match="FL_UPPER_LEG"):
-        with_payload(robot, 1.0, link="FL_UPPER_LEX")
-    with pytest.raises(qd.ModelError, match=r"^mass: -10 kg.*'base_link'.* 1\.1\d* kg"):
-        with_payload(robot, -10.0)
-    with pytest.raises(qd.ModelError, match=r"^mass: with -1 kg at .* link 'base_link'"):
-        with_payload(robot, -1.0, (0.5, 0.0, 0.0))
+    raises(qd.UnknownNameError, "FL_UPPER_LEG", with_payload, robot, 1.0, link="FL_UPPER_LEX")
+    raises(qd.ModelError, r"^mass: -10 kg.*'base_link'.* 1\.1\d* kg", with_payload, robot, -10.0)
+    raises(qd.ModelError, r"^mass: with -1 kg at .* link 'base_link'", with_payload, robot, -1.0, (0.5, 0.0, 0.0))
     for options in ({"mass": np.nan}, {"mass": 1.0, "diameter": -1.0}, {"mass": 1.0, "position": (0.0, np.inf, 0.0)}):
         with pytest.raises(qd.ArgumentError):
             with_payload(robot, **options)
@@ -138,7 +136,5 @@ def test_payload_estimate_is_zero_without_a_payload() -> None:
         found = estimator.update(state, state.gravity)
     assert abs(found.mass) < 1e-9
     assert not found.com.any()
-    with pytest.raises(qd.UnknownNameError, match="tool"):
-        PayloadEstimator(robot, dt=0.01, link="tool")
-    with pytest.raises(qd.ArgumentError, match="time_constant"):
-        PayloadEstimator(robot, dt=0.01, time_constant=0.0)
+    raises(qd.UnknownNameError, "tool", PayloadEstimator, robot, dt=0.01, link="tool")
+    raises(qd.ArgumentError, "time_constant", PayloadEstimator, robot, dt=0.01, time_constant=0.0)

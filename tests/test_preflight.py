@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from raising import raises
 from slow_parameters import NIGHT, others_slow
 from typer.testing import CliRunner
 
@@ -265,10 +266,8 @@ def test_joint_is_identified_by_the_motion_of_all_joints(leg: qd.Robot) -> None:
 
 
 def test_robots_that_cannot_hang_are_rejected(leg: qd.Robot) -> None:
-    with pytest.raises(qd.ArgumentError, match="torque_fraction"):
-        preflight(HangingRobot(leg), torque_fraction=0.0)
-    with pytest.raises(qd.ArgumentError, match="planar"):
-        HangingRobot(qd.load("go2", root="planar"))
+    raises(qd.ArgumentError, "torque_fraction", preflight, HangingRobot(leg), torque_fraction=0.0)
+    raises(qd.ArgumentError, "planar", HangingRobot, qd.load("go2", root="planar"))
 
 
 @pytest.mark.parametrize("side", [-1.0, 1.0])

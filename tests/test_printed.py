@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import typer
 from expected_outputs import check_expected_file, check_output, terminal
+from raising import raises
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -277,8 +278,7 @@ def test_check_writable_rejects_paths_that_cannot_be_written(tmp_path: Path, mon
     console.check_writable(None)
     console.check_writable(tmp_path / "new.html")
     monkeypatch.setattr(console.os, "access", lambda path, how: how != console.os.W_OK)
-    with pytest.raises(typer.BadParameter, match="permission is missing"):
-        console.check_writable(tmp_path / "new.html")
+    raises(typer.BadParameter, "permission is missing", console.check_writable, tmp_path / "new.html")
 
 
 # -- single commands -----------------------------------------------------------------------------------------------

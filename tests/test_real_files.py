@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from xacro_stand_in import provide_xacro
 
 import quaddyn as qd
@@ -160,10 +161,8 @@ def test_packages_of_a_xacro_file_are_found_by_option_and_in_parent_folders(
         assert robot.tree.root.visuals[0].shape.path == tmp_path / "robot_description" / "shapes" / "a.stl"
     assert qd.load(file, packages=[tmp_path], arguments={"mass": "2"}).tree.root.name == "own_base"
     message = r"\$\(find robot_description\) names a package that is not found .*packages= with the folder"
-    with pytest.raises(qd.ModelError, match=message):
-        qd.load(file, arguments={"mass": 2})
-    with pytest.raises(qd.ModelError, match=r"pass arguments=\{'mass': \.\.\.\}"):
-        qd.load(file, packages=[tmp_path])
+    raises(qd.ModelError, message, qd.load, file, arguments={"mass": 2})
+    raises(qd.ModelError, r"pass arguments=\{'mass': \.\.\.\}", qd.load, file, packages=[tmp_path])
 
 
 def test_parent_package_of_a_xacro_file_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,8 +202,7 @@ def test_space_before_the_declaration_and_nul_characters_at_the_end_of_a_file_ar
         assert robot.mass == 1.0 and qd.cross_check(robot, samples=1, n_derivative_samples=0).passed
         assert robot.tree.root.where.line == 2 + before.count("\n")
     file.write_bytes(text.replace("robot>", "rob\0ot>", 1).encode())
-    with pytest.raises(qd.ModelError, match="not well-formed"):
-        qd.load(file)
+    raises(qd.ModelError, "not well-formed", qd.load, file)
     file.write_bytes(text.replace('version="1.0"', 'version="1.0" encoding="UTF-16"').encode("utf-16"))
     assert qd.load(file).mass == 1.0
 
@@ -383,8 +381,7 @@ def test_root_joint_names_are_allowed_with_a_fixed_root(name: str, what: str) ->
     assert robot.root == "fixed" and name in (*robot.tree.joints_by_name, *robot.tree.links_by_name)
     assert np.isfinite(qd.Dynamics(robot).frame_placement([0.3], name).translation).all()
     for root in ("free", "planar"):
-        with pytest.raises(qd.ModelError, match=f"'{name}' is reserved for the joints of a {root} root"):
-            qd.load(text, root=root)
+        raises(qd.ModelError, f"'{name}' is reserved for the joints of a {root} root", qd.load, text, root=root)
 
 
 def test_floating_joint_may_have_the_name_of_the_root_joint() -> None:
@@ -423,8 +420,7 @@ def test_robot_with_a_massless_rod_is_simulated_and_saved() -> None:
 
 def test_loop_without_any_mass_is_rejected() -> None:
     bare = re.sub(r"<inertial>.*?</inertial>", "", FOUR_BAR.replace('name="base"', 'name="base" '))
-    with pytest.raises(qd.ModelError, match=r"moves no mass|the diagonal entry"):
-        qd.load(bare, root="fixed")
+    raises(qd.ModelError, r"moves no mass|the diagonal entry", qd.load, bare, root="fixed")
 
 
 # -- wheels and guesses -------------------------------------------------------------------------------------------
@@ -526,8 +522,7 @@ def test_limit_of_minus_one_is_no_limit() -> None:
         "effort=-1 is read as no limit",
         "velocity=-1 is read as no limit",
     }
-    with pytest.raises(qd.ModelError, match="must not be negative"):
-        qd.load(text.replace('"-1"', '"-1.5"'))
+    raises(qd.ModelError, "must not be negative", qd.load, text.replace('"-1"', '"-1.5"'))
 
 
 # -- rounding -----------------------------------------------------------------------------------------------------
@@ -548,5 +543,4 @@ def test_negative_rounding_residues_are_read_as_zero(residue: float) -> None:
     locked = qd.load(arm.replace('lower="-1" upper="1"', f'lower="0" upper="{residue}"'))
     assert locked.lower.item() == locked.upper.item() == residue
     for wrong in ('damping="-1e-9"', 'friction="-0.1"'):
-        with pytest.raises(qd.ModelError, match="would create energy"):
-            qd.load(arm.replace("</joint>", f"<dynamics {wrong}/></joint>"))
+        raises(qd.ModelError, "would create energy", qd.load, arm.replace("</joint>", f"<dynamics {wrong}/></joint>"))

@@ -14,6 +14,7 @@ import reference_algorithms
 from finite_differences import derivative
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from reference_algorithms import (
     closed_form_gravity,
     closed_form_inverse_dynamics,
@@ -207,8 +208,7 @@ def test_closed_form_without_its_middle_term_is_not_skew_though_its_product_is_t
 
 def test_christoffel_symbols_are_rejected_for_a_free_root() -> None:
     oracle, q, v, *_ = draw_state("everything free", 0)
-    with pytest.raises(ArgumentError, match="root_joint"):
-        coriolis_christoffel(oracle.model, q, v)
+    raises(ArgumentError, "root_joint", coriolis_christoffel, oracle.model, q, v)
 
 
 # -- kinematics -------------------------------------------------------------------------------------------------------
@@ -386,12 +386,9 @@ def test_complex_steps_agree_with_finite_differences(key: str) -> None:
 # -- the boundary -----------------------------------------------------------------------------------------------------
 def test_unknown_names_and_wrong_sizes_are_rejected() -> None:
     oracle, q, v, *_ = draw_state("revolute fixed", 0)
-    with pytest.raises(UnknownNameError, match="did you mean"):
-        oracle.frame_placement(q, "tool")
-    with pytest.raises(ArgumentError, match="reference"):
-        oracle.frame_velocity(q, v, "tool1", reference="body")
-    with pytest.raises(ArgumentError, match="armature"):
-        Reference(tree(("revolute",)), armature=np.zeros(3))
+    raises(UnknownNameError, "did you mean", oracle.frame_placement, q, "tool")
+    raises(ArgumentError, "reference", oracle.frame_velocity, q, v, "tool1", reference="body")
+    raises(ArgumentError, "armature", Reference, tree(("revolute",)), armature=np.zeros(3))
 
 
 # -- the Lie group ----------------------------------------------------------------------------------------------------

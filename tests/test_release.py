@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.robot import catalogue
@@ -100,7 +101,6 @@ def test_example_robots_installed_by_conda_are_found(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(importlib.metadata, "distribution", not_installed)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     find = catalogue.example_robot_folder.__wrapped__
-    with pytest.raises(qd.ModelError, match=r"example-robot-data, .* is not installed; install it with: pip install"):
-        find()
+    raises(qd.ModelError, r"example-robot-data, .* is not installed; install it with: pip install", find)
     (tmp_path / "share" / "example-robot-data" / "robots").mkdir(parents=True)
     assert find() == tmp_path / "share" / "example-robot-data" / "robots"

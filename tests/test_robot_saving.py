@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.robot import saving
@@ -76,7 +77,5 @@ def test_invalid_records_are_rejected() -> None:
         ({"feet": 3}, "not a record"),
         ({"actuated": ["nobody"]}, "nobody"),
     ):
-        with pytest.raises(qd.QuaddynError, match=why):
-            from_record({**good, **wrong})
-    with pytest.raises(qd.ArgumentError, match="not a record"):
-        from_record({"format": 1})
+        raises(qd.QuaddynError, why, from_record, {**good, **wrong})
+    raises(qd.ArgumentError, "not a record", from_record, {"format": 1})

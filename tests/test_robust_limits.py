@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.contact import friction_pyramid
@@ -209,7 +210,5 @@ def test_torques_and_forces_for_any_parameters_of_the_set_are_within_limits(robo
 def test_parameter_sets_of_wrong_size_are_rejected(robot: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="169 parameters of the robot, got directions with 5"):
         RobustLimits(robot, parameters=ParameterEllipsoid(np.eye(5)))
-    with pytest.raises(qd.ArgumentError, match="finite matrix"):
-        ParameterEllipsoid(np.full((2, 169), np.nan))
-    with pytest.raises(TypeError, match="parameters"):
-        RobustLimits(robot, parameters=np.eye(169))
+    raises(qd.ArgumentError, "finite matrix", ParameterEllipsoid, np.full((2, 169), np.nan))
+    raises(TypeError, "parameters", RobustLimits, robot, parameters=np.eye(169))

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -65,8 +66,7 @@ def test_files_of_the_package_name_each_other(tmp_path: Path) -> None:
 
 def test_robots_without_a_free_root_are_rejected() -> None:
     robot = qd.load("go2", root="fixed")
-    with pytest.raises(qd.ArgumentError, match="requires a free root and feet"):
-        export_ros2(qd.WholeBodyController(robot), None)
+    raises(qd.ArgumentError, "requires a free root and feet", export_ros2, qd.WholeBodyController(robot), None)
 
 
 @pytest.fixture(scope="module")

@@ -256,8 +256,7 @@ def test_invalid_mcap_files_are_rejected_by_name(log: Log, tmp_path: Path) -> No
     middle = len(data) // 2
     for content in (b"", b"nonsense", data[:middle], data[:middle] + bytes(200) + data[middle + 200 :]):
         path.write_bytes(content)
-        with pytest.raises(qd.ArgumentError, match=f"^{path}.*damaged"):
-            list(read_messages(path, ("sensor_msgs/msg/JointState",)))
+        raises(qd.ArgumentError, f"^{path}.*damaged", list, read_messages(path, ("sensor_msgs/msg/JointState",)))
     raises(qd.ArgumentError, "encoding: expected", log.to_mcap, path, encoding="xml")
 
 

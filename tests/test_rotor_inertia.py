@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.errors import UnknownNameError
@@ -159,5 +160,4 @@ def test_rotor_inertias_of_a_plant_are_found_and_compensated(robot: Robot) -> No
 
 
 def test_unknown_option_is_rejected(robot: Robot) -> None:
-    with pytest.raises(UnknownNameError, match="rotor_inertia"):
-        LocomotionController(robot, dt=DT, rotor_inertia="nominal")
+    raises(UnknownNameError, "rotor_inertia", LocomotionController, robot, dt=DT, rotor_inertia="nominal")

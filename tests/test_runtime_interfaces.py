@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.robot.home import JointPositions
@@ -131,11 +132,9 @@ def test_models_of_another_robot_are_rejected(wagon: qd.Robot, go2: qd.Robot) ->
         )
     with pytest.raises(qd.ModelError, match="no free joint"):
         MujocoInterface(wagon, *make_mujoco_model(change=('quat="0.8 0 0.6 0"><freejoint/>', ">")))
-    with pytest.raises(qd.UnknownNameError, match="body"):
-        MujocoInterface(wagon, *make_mujoco_model(), base="trolley")
+    raises(qd.UnknownNameError, "body", MujocoInterface, wagon, *make_mujoco_model(), base="trolley")
     model, data = make_mujoco_model()
-    with pytest.raises(qd.ArgumentTypeError, match="data"):
-        MujocoInterface(wagon, model, model)
+    raises(qd.ArgumentTypeError, "data", MujocoInterface, wagon, model, model)
     with pytest.raises(qd.ArgumentError, match="stiffness"):
         MujocoInterface(wagon, model, data).write(
             MotorCommand.from_targets(*(np.zeros(3),) * 2, -np.ones(3), np.zeros(3))
@@ -193,8 +192,7 @@ def test_foot_and_torque_sensors_are_noisy_if_requested(go2: qd.Robot) -> None:
     readings = [sensors.read(plant) for _ in range(200)]
     assert 0.4 < np.std([r.torque for r in readings], axis=0).mean() < 0.6
     assert 1.5 < np.std([r.foot_forces for r in readings], axis=0).mean() < 2.5
-    with pytest.raises(qd.ArgumentTypeError, match="feet"):
-        Sensors(go2, np.random.default_rng(0), feet=True)
+    raises(qd.ArgumentTypeError, "feet", Sensors, go2, np.random.default_rng(0), feet=True)
     with pytest.raises(qd.ArgumentError, match="another robot"):
         PlantInterface(plant, sensors=Sensors(qd.load("a1"), np.random.default_rng(0)))
 

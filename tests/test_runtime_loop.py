@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.locomotion.modes import LocomotionMode
@@ -368,14 +369,10 @@ def test_mismatched_parts_are_rejected(go2: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="controller: belongs to another robot"):
         ControlLoop(FakeInterface(go2, clock), ScriptedController(qd.load("a1"), clock))
     for options in ({"overrun": "wait"}, {"decay_ticks": 0}):
-        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
-            LoopSetup(go2, **options)
-    with pytest.raises(qd.ArgumentError, match="deadman_timeout"):
-        Operator(deadman_timeout=0.0)
-    with pytest.raises(qd.ArgumentError, match="velocity"):
-        Operator().walk((np.nan, 0.0, 0.0))
-    with pytest.raises(qd.ArgumentError, match="delay"):
-        WalkingController(go2, delay=0.5)
+        raises(qd.ArgumentError, next(iter(options)), LoopSetup, go2, **options)
+    raises(qd.ArgumentError, "deadman_timeout", Operator, deadman_timeout=0.0)
+    raises(qd.ArgumentError, "velocity", Operator().walk, (np.nan, 0.0, 0.0))
+    raises(qd.ArgumentError, "delay", WalkingController, go2, delay=0.5)
 
 
 def test_a_walking_controller_stands_up_trots_and_lies_down_on_sensor_readings(go2: qd.Robot) -> None:
@@ -401,8 +398,7 @@ def test_a_walking_controller_stands_up_trots_and_lies_down_on_sensor_readings(g
     assert report.fault is None, report.fault
     assert report.stage is Stage.DAMP and walker.locomotion.mode.value == "lying"
     m = side.read()
-    with pytest.raises(qd.ArgumentError, match="position"):
-        walker.compute(replace(m, position=np.full(12, np.nan)), Stage.RUN)
+    raises(qd.ArgumentError, "position", walker.compute, replace(m, position=np.full(12, np.nan)), Stage.RUN)
     assert walker.failure_reason == ""
     walker.locomotion._quadruped.mode = LocomotionMode.FALLEN
     walker.compute(m, Stage.RUN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.runtime import GamepadOperator, KeyboardOperator, Operator, Stage
@@ -41,8 +42,7 @@ def test_keys_are_read_without_blocking_and_the_robot_lies_down_without_keys() -
             assert operator.poll(2.8).target_stage is Stage.OFF
     os.close(write)
     for wrong in ({"velocity_step": (0.1, 0.1)}, {"max_velocity": (0.0, 1.0, 1.0)}, {"deadman_timeout": 0.0}):
-        with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
-            KeyboardOperator(**wrong)
+        raises(qd.ArgumentError, next(iter(wrong)), KeyboardOperator, **wrong)
 
 
 class Pad:
@@ -99,8 +99,7 @@ def test_an_unplugged_gamepad_has_released_buttons() -> None:
     pad.gone = True
     assert operator.poll(0.2).velocity == (0.0, 0.0, 0.0) and operator.poll(0.7).target_stage is Stage.DAMP
     for wrong in ({"buttons": {"jump": 3}}, {"axes": {"up": 1}}, {"max_velocity": (1.0, 1.0, -1.0)}):
-        with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
-            GamepadOperator(pad, **wrong)
+        raises(qd.ArgumentError, next(iter(wrong)), GamepadOperator, pad, **wrong)
 
 
 @pytest.mark.parametrize("end", ["damp", "power_off", "emergency_stop", "reset", "silence"])

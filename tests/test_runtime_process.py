@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 from slow_parameters import others_slow
 
 import quaddyn as qd
@@ -90,8 +91,7 @@ def test_invalid_packets_are_rejected() -> None:
     for at in (16, 24, 32, 40, len(data) - 1):  # number, time, state, contents
         damaged = bytearray(data)
         damaged[at] ^= 4
-        with pytest.raises(PacketError, match="CRC"):
-            packets.decode_reading(bytes(damaged))
+        raises(PacketError, "CRC", packets.decode_reading, bytes(damaged))
     for wrong, why in (
         (data[:-8], "expected kind 1"),
         (data[:20], "expected at least a header"),
@@ -99,10 +99,8 @@ def test_invalid_packets_are_rejected() -> None:
         (data[:4] + b"\x01" + data[5:], "version 1"),
         (Packets(8, 4).encode_reading(1, Measurement(0.0, *(np.zeros(n) for n in (8, 8, 3, 3)))), "8 joints"),
     ):
-        with pytest.raises(PacketError, match=why):
-            packets.decode_reading(wrong)
-    with pytest.raises(PacketError, match="expected kind 2"):
-        packets.decode_command(data)
+        raises(PacketError, why, packets.decode_reading, wrong)
+    raises(PacketError, "expected kind 2", packets.decode_command, data)
 
 
 def test_ring_returns_the_newest_packet_and_never_a_partial_one(memory: SharedMemory) -> None:
@@ -122,8 +120,7 @@ def test_ring_returns_the_newest_packet_and_never_a_partial_one(memory: SharedMe
     memory.write_reading(some_reading(1.0))
     assert other.read_reading()[1].time == 1.0
     other.close()
-    with pytest.raises(qd.QuaddynError, match="8 joints"):
-        SharedMemory(memory.path, 8, 4)
+    raises(qd.QuaddynError, "8 joints", SharedMemory, memory.path, 8, 4)
 
 
 #: Files that other users could have created or can write to, by words of the error.
@@ -146,8 +143,7 @@ def test_shared_memory_owned_or_writable_by_other_users_is_rejected(
         pytest.skip("only root can give a file away")
     memory.write_reading(some_reading(0.5))
     OTHERS[what](memory.path)
-    with pytest.raises(FileAccessError, match=rf"^{memory.path}: .*{what}"):
-        SharedMemory(memory.path, 12, 4, create=create)
+    raises(FileAccessError, rf"^{memory.path}: .*{what}", SharedMemory, memory.path, 12, 4, create=create)
     assert memory.read_reading()[1].time == 0.5  # nothing was overwritten
 
 
@@ -202,8 +198,7 @@ def test_a_link_has_the_requested_quality_and_is_reproducible() -> None:
     }
     assert any(len(found) == 2 for found in delays_of.values())  # a repeated packet has another delay
     for wrong in ({"loss": 1.0}, {"latency": -1.0}, {"duplication": np.nan}):
-        with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
-            LinkQuality(**wrong)
+        raises(qd.ArgumentError, next(iter(wrong)), LinkQuality, **wrong)
 
 
 def test_late_or_repeated_commands_are_ignored(go2: qd.Robot, memory: SharedMemory) -> None:
@@ -318,8 +313,7 @@ def test_short_silence_damps_the_motors_until_the_next_command(go2: qd.Robot, me
     server.tick()
     assert server.fault.name == "link lost" and not server.interface.command.stiffness.any()
     side.close()
-    with pytest.raises(qd.ArgumentError, match="resume"):
-        RobotServer(server.interface, memory, dt=DT, resume_timeout=np.inf)
+    raises(qd.ArgumentError, "resume", RobotServer, server.interface, memory, dt=DT, resume_timeout=np.inf)
 
 
 def test_faults_are_detected_without_commands(go2: qd.Robot, memory: SharedMemory) -> None:
@@ -336,8 +330,7 @@ def test_faults_are_detected_without_commands(go2: qd.Robot, memory: SharedMemor
 def test_commands_of_the_other_process_are_limited(go2: qd.Robot, memory: SharedMemory) -> None:
     server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
     side = SharedMemoryInterface(go2, memory.path)
-    with pytest.raises(qd.ArgumentError, match="finite"):
-        side.write(MotorCommand.from_torques(np.full(12, np.nan)))
+    raises(qd.ArgumentError, "finite", side.write, MotorCommand.from_torques(np.full(12, np.nan)))
     side.write(MotorCommand.from_targets(np.full(12, 9.0), np.zeros(12), np.full(12, 1e3), np.zeros(12)))
     server.tick()
     m = side.read()
@@ -533,7 +526,5 @@ def test_robot_process_runs_in_real_time_and_terminates() -> None:
         assert process.status()["commands"] > 0 and process.status()["fault"] in ("", "link lost")
         side.close()
     assert not path.exists()
-    with pytest.raises(qd.ArgumentError, match="plant"):
-        RobotProcess("go2", plant="gazebo")
-    with pytest.raises(qd.ArgumentError, match="actuators"):
-        RobotProcess("solo12", actuators=late)
+    raises(qd.ArgumentError, "plant", RobotProcess, "go2", plant="gazebo")
+    raises(qd.ArgumentError, "actuators", RobotProcess, "solo12", actuators=late)

@@ -8,6 +8,7 @@ import controller_in_c as cc
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from slow_parameters import NIGHT
 from typer.testing import CliRunner
 
@@ -227,13 +228,10 @@ def test_an_arm_has_an_interface_but_no_program(tmp_path):
     arm = qd.load("ur5")
     export_interface(arm, tmp_path, name="arm")
     assert cc.compiled(tmp_path, tmp_path / "arm.so")
-    with pytest.raises(qd.ArgumentError, match="feet"):
-        export_program(qd.WholeBodyController(arm), tmp_path)
+    raises(qd.ArgumentError, "feet", export_program, qd.WholeBodyController(arm), tmp_path)
     for wrong in ("1st", "a b", ""):
-        with pytest.raises(qd.ArgumentError, match="name"):
-            export_estimator(BaseEstimator(qd.load("go2")), tmp_path, name=wrong)
-    with pytest.raises(qd.ArgumentTypeError, match="robot"):
-        export_interface("ur5", tmp_path)
+        raises(qd.ArgumentError, "name", export_estimator, BaseEstimator(qd.load("go2")), tmp_path, name=wrong)
+    raises(qd.ArgumentTypeError, "robot", export_interface, "ur5", tmp_path)
 
 
 def test_program_in_c_walks_a_robot_in_another_process(go2, tmp_path):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.runtime import MotorCommand, Ros2Interface
@@ -66,12 +67,10 @@ def go2() -> qd.Robot:
 def test_readings_are_assigned_by_joint_name_and_time_stamped(go2: qd.Robot) -> None:
     node = Node()
     side = Ros2Interface(go2, node, messages=MESSAGES, spin=node.spin)
-    with pytest.raises(qd.QuaddynError, match="JointState: no message has arrived yet"):
-        side.read()
+    raises(qd.QuaddynError, "JointState: no message has arrived yet", side.read)
     names = ["camera_joint", *go2.actuated[::-1]]
     node.waiting.append(("/joint_states", joint_state(names, 12.25)))
-    with pytest.raises(qd.QuaddynError, match="Imu: no message has arrived yet"):
-        side.read()
+    raises(qd.QuaddynError, "Imu: no message has arrived yet", side.read)
     node.waiting += [("/imu", imu(0.0, 0.0, 9.81)), ("/joint_states", joint_state(names, 12.254))]
     m = side.read()
     message = joint_state(names, 0.0)
@@ -82,13 +81,11 @@ def test_readings_are_assigned_by_joint_name_and_time_stamped(go2: qd.Robot) -> 
     node.waiting.append(("/joint_states", joint_state(names, 13.0, effort=False)))
     assert side.read().torque is None
     node.waiting.append(("/joint_states", joint_state(names[:-1], 14.0)))
-    with pytest.raises(qd.QuaddynError, match=f"lacks the joints {go2.actuated[0]}"):
-        side.read()
+    raises(qd.QuaddynError, f"lacks the joints {go2.actuated[0]}", side.read)
     short = joint_state(names, 15.0)
     short.velocity = []
     node.waiting.append(("/joint_states", short))
-    with pytest.raises(qd.QuaddynError, match="0 velocities"):
-        side.read()
+    raises(qd.QuaddynError, "0 velocities", side.read)
     side.close()
     assert not node.heard and not node.topic
 
@@ -108,10 +105,8 @@ def test_efforts_include_joint_feedback_in_the_order_of_the_ros_controller_withi
     assert (np.abs(node.said[-1].data) <= go2.effort_limits[::-1]).all()
     side.write(MotorCommand.from_targets(m.position + 1e10, zero - 1e10, np.full(12, 1e300), np.full(12, 1e300)))
     assert node.said[-1].data == [0.0] * 12, "what cannot be computed is no torque"
-    with pytest.raises(qd.ArgumentError, match="tau"):
-        side.write(MotorCommand.from_torques(np.full(12, np.nan)))
-    with pytest.raises(qd.UnknownNameError, match="nobody"):
-        Ros2Interface(go2, node, messages=MESSAGES, joints=(*order[:-1], "nobody"))
+    raises(qd.ArgumentError, "tau", side.write, MotorCommand.from_torques(np.full(12, np.nan)))
+    raises(qd.UnknownNameError, "nobody", Ros2Interface, go2, node, messages=MESSAGES, joints=(*order[:-1], "nobody"))
 
 
 def test_fixed_arm_needs_no_imu_and_missing_ros_is_reported() -> None:
@@ -122,5 +117,4 @@ def test_fixed_arm_needs_no_imu_and_missing_ros_is_reported() -> None:
     try:
         import sensor_msgs.msg  # noqa: F401
     except ImportError:
-        with pytest.raises(qd.QuaddynError, match="ROS 2 is not available"):
-            Ros2Interface(arm, node)
+        raises(qd.QuaddynError, "ROS 2 is not available", Ros2Interface, arm, node)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.runtime import MotorCommand, Packets, SharedMemory, SharedMemoryInterface, UdpInterface, udp
@@ -35,10 +36,7 @@ def test_readings_and_commands_are_exchanged_and_old_or_foreign_datagrams_ignore
     packets = Packets(leg.nu, len(leg.feet))
     side = UdpInterface(leg, peer.getsockname(), timeout=0.01)
     home = ("127.0.0.1", side.port)
-    with pytest.raises(
-        qd.QuaddynError, match=rf"no reading has arrived from .*; does .* to 127\.0\.0\.1:{side.port}\?$"
-    ):
-        side.read()
+    raises(qd.QuaddynError, rf"no reading has arrived from .*; does .* to 127\.0\.0\.1:{side.port}\?$", side.read)
     side._timeout = 30.0
 
     def reading(sequence: int, state: int = 0) -> bytes:
@@ -194,10 +192,8 @@ def test_commands_are_sent_to_a_peer_that_starts_later() -> None:
 
 def test_host_names_are_not_resolved() -> None:
     leg = qd.load("two_link_leg")
-    with pytest.raises(qd.ArgumentError, match="peer"):
-        UdpInterface(leg, ("robot.local", 9000))
-    with pytest.raises(qd.ArgumentError, match="bind"):
-        UdpInterface(leg, ("127.0.0.1", 9000), bind="everywhere")
+    raises(qd.ArgumentError, "peer", UdpInterface, leg, ("robot.local", 9000))
+    raises(qd.ArgumentError, "bind", UdpInterface, leg, ("127.0.0.1", 9000), bind="everywhere")
 
 
 @pytest.mark.parametrize(

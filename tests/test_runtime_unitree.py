@@ -7,6 +7,7 @@ from types import SimpleNamespace as Message
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.runtime import MotorCommand
@@ -99,18 +100,14 @@ def test_wrong_crc_and_wrong_motor_order_are_rejected(go2: qd.Robot) -> None:
     state = low_state(standing_position(go2))
     state.motor_state[4].q += 1e-3
     side = UnitreeInterface(go2, lambda: state, print, low_cmd())
-    with pytest.raises(qd.QuaddynError, match="CRC"):
-        side.read()
+    raises(qd.QuaddynError, "CRC", side.read)
     state = low_state(standing_position(go2)[::-1])
-    with pytest.raises(qd.QuaddynError, match="order of the motors"):
-        side.read()
+    raises(qd.QuaddynError, "order of the motors", side.read)
     for limits, sign in ((go2.upper_position_limits, 1.0), (go2.lower_position_limits, -1.0)):
         position, beyond = standing_position(go2), limits[go2.actuated.index(ORDER[7])] + sign
         state = low_state([*position[:7], beyond, *position[8:]])
         for _ in range(2):  # until a reading is plausible
-            with pytest.raises(qd.QuaddynError, match=f"joint {ORDER[7]} measures"):
-                side.read()
-    with pytest.raises(qd.QuaddynError, match="no message has arrived"):
-        UnitreeInterface(go2, lambda: None, print, low_cmd()).read()
+            raises(qd.QuaddynError, f"joint {ORDER[7]} measures", side.read)
+    raises(qd.QuaddynError, "no message has arrived", UnitreeInterface(go2, lambda: None, print, low_cmd()).read)
     with pytest.raises(qd.ArgumentError, match="four legs of three joints"):
         UnitreeInterface(qd.load("solo8"), lambda: None, print, low_cmd())

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.control import JointPD
@@ -192,5 +193,4 @@ def test_refined_steps_continue_bit_for_bit_from_a_checkpoint(steps: int) -> Non
 @pytest.mark.parametrize("kind", [qd.Simulation, qd.MujocoPlant])
 @pytest.mark.parametrize("dt", [0.1, 0.011, 0.0, -1e-3, np.nan, np.inf])
 def test_step_size_out_of_range_is_rejected(kind: type[qd.Simulation | qd.MujocoPlant], dt: float) -> None:
-    with pytest.raises(qd.ArgumentError, match=r"dt: .* at most 0\.01"):
-        kind(robot_of("go2"), dt=dt)
+    raises(qd.ArgumentError, r"dt: .* at most 0\.01", kind, robot_of("go2"), dt=dt)

@@ -178,8 +178,7 @@ def test_invalid_sensor_options_are_rejected_by_name(go2: qd.Robot) -> None:
         (lambda: Sensors(go2, rng()).read(Simulation(qd.load("solo12"))), "plant"),
     ):
         raises(qd.ArgumentError, name, make)
-    with pytest.raises(qd.UnknownNameError, match="bas"):
-        Sensors(go2, rng(), imu=Imu(frame="bas"))
+    raises(qd.UnknownNameError, "bas", Sensors, go2, rng(), imu=Imu(frame="bas"))
     sim, sensors = Simulation(go2), Sensors(go2, rng())
     sim.step(np.zeros(go2.nu))
     sensors.read(sim)

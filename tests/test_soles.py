@@ -98,8 +98,7 @@ def test_contacts_that_are_not_surfaces_raise_errors(robot: qd.Robot) -> None:
         raises(qd.ArgumentTypeError, "soles", plant, robot, soles=[robot])
     raises(qd.ArgumentError, "at least one", flat_foot_stance, robot, [])
     raises(qd.ArgumentError, "no stance with flat feet", flat_foot_stance, robot, [sole], height=3.0)
-    with pytest.raises(qd.ArgumentError, match="free root"):
-        flat_foot_stance(qd.load(biped(), root="fixed"), [sole])
+    raises(qd.ArgumentError, "free root", flat_foot_stance, qd.load(biped(), root="fixed"), [sole])
 
 
 # -- axes ----------------------------------------------------------------------------------------------------------
@@ -342,8 +341,7 @@ def test_polygonal_soles_allow_more_lean_than_rectangular_soles() -> None:
     viewer.show(sim.q, points=command.centers_of_pressure)
     edges = sorted(name.rpartition(" ")[0] for kind, name in viewer._drawing._markers._slots if kind == "sole")
     assert edges == sorted(sole.name for sole in soles for _ in sole.corners)
-    with pytest.raises(qd.ArgumentError, match="soles"):
-        viewer.show_soles([Contact.from_foot(robot, "L")])
+    raises(qd.ArgumentError, "soles", viewer.show_soles, [Contact.from_foot(robot, "L")])
 
 
 def test_simplified_outline_of_a_round_sole_does_not_depend_on_rounding() -> None:

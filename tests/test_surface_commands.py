@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn import demo
@@ -112,8 +113,7 @@ def test_arguments_are_validated_before_anything_is_compiled(tmp_path: Path, mon
     for wrong in ({"record": tmp_path}, {"duration": 0.0}):
         with pytest.raises(qd.ArgumentError):
             demo.run_squat_demo(robot, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(AssertionError, match="compiled"):
-        demo.run_locomotion_demo(robot, duration=0.2)
+    raises(AssertionError, "compiled", demo.run_locomotion_demo, robot, duration=0.2)
 
 
 WITHOUT = """

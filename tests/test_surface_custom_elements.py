@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.urdf.tree import Array
@@ -168,17 +169,14 @@ def test_errors_of_custom_elements_name_the_element(robot: qd.Robot) -> None:
     for kind, word in cases:
         wbc = qd.WholeBodyController(robot)
         wbc.add(kind(robot, "own", 1, stiffness=1.0), level=1)
-        with pytest.raises(ValueError, match=word):
-            wbc.compute(s)
+        raises(ValueError, word, wbc.compute, s)
     for rows in (0, ("a", "a"), 1.5, True):
-        with pytest.raises(qd.ArgumentError, match="rows"):
-            EqualFootHeights(robot, "t", rows, stiffness=1.0)  # type: ignore[arg-type]
+        raises(qd.ArgumentError, "rows", EqualFootHeights, robot, "t", rows, stiffness=1.0)
     with pytest.raises(qd.ArgumentTypeError, match="the class EqualFootHeights; create an object of it"):
         wbc.add(EqualFootHeights, level=1)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match=r"tasks\['own'\]"):
         wbc.tasks.own  # type: ignore[attr-defined]  # noqa: B018
-    with pytest.raises(TypeError, match="abstract"):
-        CustomTask(robot, "t", 1, stiffness=1.0)  # type: ignore[abstract]
+    raises(TypeError, "abstract", CustomTask, robot, "t", 1, stiffness=1.0)
     twin = pickle.loads(pickle.dumps(EqualFootHeights(robot, "t", 1, stiffness=7.0)))
     assert twin.stiffness.tolist() == [7.0] and np.isfinite(twin.drift(s)).all()
 

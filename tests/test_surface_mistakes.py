@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.control import CartesianImpedance, ForceControl, JointPD, NullSpacePosture
@@ -265,8 +266,7 @@ def test_attributes_fixed_by_the_constructor_cannot_be_assigned(robot: qd.Robot,
         (wbc.tasks["com"], "block", np.zeros(3)),
         (wbc, "compute", 1.0),
     ):
-        with pytest.raises(AttributeError, match=name):
-            setattr(owner, name, value)
+        raises(AttributeError, name, setattr, owner, name, value)
 
 
 def test_user_subclasses_may_add_attributes(robot: qd.Robot) -> None:
@@ -301,8 +301,7 @@ def test_tasks_are_the_same_by_name_and_by_attribute(robot: qd.Robot, wbc: Whole
     hand = FrameTask(robot, "FL", "hand")
     wbc.add(hand, level=1)
     assert wbc.tasks.get_typed("hand", FrameTask) is hand
-    with pytest.raises(qd.ArgumentTypeError, match="'hand' is of class FrameTask"):
-        wbc.tasks.get_typed("hand", ComTask)
+    raises(qd.ArgumentTypeError, "'hand' is of class FrameTask", wbc.tasks.get_typed, "hand", ComTask)
     with pytest.raises(qd.UnknownNameError, match="'FL'"):
         wbc.tasks.feet["Fl"]
     arm = qd.load("planar_3r")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.control import CartesianImpedance, JointPD
@@ -53,12 +54,9 @@ def test_unexpanded_macros_are_reported_with_advice(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "xacro" else find(name, *rest))
     for file in ("robot.urdf.xacro", "robot.urdf"):
         (tmp_path / file).write_text(XACRO, encoding="utf-8")
-        with pytest.raises(qd.ModelError, match=f"run xacro {file}.*pip install xacro"):
-            qd.load(tmp_path / file)
-    with pytest.raises(qd.ModelError, match="run xacro"):
-        qd.load(XACRO)
-    with pytest.raises(qd.ModelError, match="run xacro"):
-        qd.load(PLAIN.replace('"2"', '"$(arg m)"'))
+        raises(qd.ModelError, f"run xacro {file}.*pip install xacro", qd.load, tmp_path / file)
+    raises(qd.ModelError, "run xacro", qd.load, XACRO)
+    raises(qd.ModelError, "run xacro", qd.load, PLAIN.replace('"2"', '"$(arg m)"'))
     assert qd.load(PLAIN + '<!-- <mass value="${m}"/> -->', root="free").mass == 2.0
 
 
@@ -68,8 +66,7 @@ def test_xacro_files_are_expanded_where_xacro_is_installed(tmp_path: Path, monke
     file.write_text(XACRO, encoding="utf-8")
     assert qd.load(file, root="free").mass == 2.0
     file.write_text(XACRO + "<!-- broken -->", encoding="utf-8")
-    with pytest.raises(qd.ModelError, match="no such macro"):
-        qd.load(file)
+    raises(qd.ModelError, "no such macro", qd.load, file)
 
 
 def test_names_of_robot_descriptions_can_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,15 +87,11 @@ def test_names_of_robot_descriptions_can_be_loaded(tmp_path: Path, monkeypatch: 
     if has_mujoco():
         assert qd.load("mjcf_description", root="free").mass == 3.0
     else:
-        with pytest.raises(qd.ModelError, match="MuJoCo, which reads MJCF files"):
-            qd.load("mjcf_description", root="free")
+        raises(qd.ModelError, "MuJoCo, which reads MJCF files", qd.load, "mjcf_description", root="free")
     for name, word in (("sdf_description", "neither as a URDF nor as an MJCF"), ("away_description", "no network")):
-        with pytest.raises(qd.ModelError, match=word):
-            qd.load(name)
-    with pytest.raises(qd.UnknownNameError, match="nothing_description"):
-        qd.load("nothing_description")
-    with pytest.raises(qd.UnknownNameError, match="'go2'"):
-        qd.load("go22")
+        raises(qd.ModelError, word, qd.load, name)
+    raises(qd.UnknownNameError, "nothing_description", qd.load, "nothing_description")
+    raises(qd.UnknownNameError, "'go2'", qd.load, "go22")
 
 
 def test_pickling_error_names_the_alternative() -> None:
@@ -112,8 +105,7 @@ def test_pickling_error_names_the_alternative() -> None:
     )  # fmt: skip
     for thing in cannot:
         for call in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(TypeError, match="cannot be copied or pickled"):
-                call(thing)
+            raises(TypeError, "cannot be copied or pickled", call, thing)
     for thing in (
         robot, qd.Dynamics(robot), JointPD(robot), ComTask(robot), sim.checkpoint(), VelocityController(robot),
         CartesianImpedance(robot, "FL", stiffness=1.0), robot.decompose(robot.q_home),

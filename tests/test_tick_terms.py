@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from random_trees import random_robot, random_states
 from reference_models import EVERYTHING
 from slow_parameters import others_slow
@@ -222,8 +223,7 @@ def test_wrong_arguments_are_errors_that_name_them(go2: Any) -> None:
     ]
     for error, words, arguments in wrong:
         for call in (terms, terms.compute):
-            with pytest.raises(error, match=words):
-                call(*arguments)
+            raises(error, words, call, *arguments)
 
 
 def test_invalid_states_raise_errors_that_name_the_entry(go2: Any) -> None:
@@ -238,8 +238,7 @@ def test_invalid_states_raise_errors_that_name_the_entry(go2: Any) -> None:
     for name, index, value, words in wrong:
         given = {"q": q.copy(), "v": v.copy()}
         given[name][index] = value
-        with pytest.raises(qd.ArgumentError, match=words):
-            terms(given["q"], given["v"], out.copy())
+        raises(qd.ArgumentError, words, terms, given["q"], given["v"], out.copy())
 
 
 def test_strided_and_overlapping_arrays_are_accepted(go2: Any) -> None:
@@ -274,22 +273,16 @@ def test_unpickled_terms_are_loaded_from_the_cache(go2: Any, monkeypatch: pytest
     assert np.array_equal(again(q, v, np.empty(again.size)), out)
     assert again.operations == terms.operations and again.layout.frames == terms.layout.frames
     for other in ((terms.frames[:3], False), (terms.frames[::-1], False), (terms.frames, True)):
-        with pytest.raises(AssertionError, match="traced again"):
-            TickTerms(terms.robot, *other)
+        raises(AssertionError, "traced again", TickTerms, terms.robot, *other)
 
 
 def test_invalid_frames_are_rejected() -> None:
     robot = qd.load("go2")
-    with pytest.raises(qd.UnknownNameError, match="tail"):
-        TickTerms(robot, ("tail",))
-    with pytest.raises(qd.ArgumentError, match="'FL' is named twice"):
-        TickTerms(robot, ("FL", "FR", "FL"))
-    with pytest.raises(qd.ArgumentTypeError, match="frames"):
-        TickTerms(robot, "FL")
-    with pytest.raises(qd.ArgumentTypeError, match="momentum"):
-        TickTerms(robot, ("FL",), 1)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentTypeError, match="robot"):
-        TickTerms("go2", ("FL",))  # type: ignore[arg-type]
+    raises(qd.UnknownNameError, "tail", TickTerms, robot, ("tail",))
+    raises(qd.ArgumentError, "'FL' is named twice", TickTerms, robot, ("FL", "FR", "FL"))
+    raises(qd.ArgumentTypeError, "frames", TickTerms, robot, "FL")
+    raises(qd.ArgumentTypeError, "momentum", TickTerms, robot, ("FL",), 1)
+    raises(qd.ArgumentTypeError, "robot", TickTerms, "go2", ("FL",))
 
 
 # -- C -----------------------------------------------------------------------------------------------------------

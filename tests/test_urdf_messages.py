@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 from slow_parameters import NIGHT
 from test_urdf import INERTIAL, pendulum
 
@@ -297,8 +298,7 @@ def test_texts_of_locations_and_findings_omit_missing_parts() -> None:
 )  # fmt: skip
 def test_bounds_have_their_documented_values_and_are_inclusive(inside: str, beyond: str) -> None:
     parse(inside)
-    with pytest.raises(qd.ModelError, match=r"exceeds|control characters"):
-        parse(beyond)
+    raises(qd.ModelError, r"exceeds|control characters", parse, beyond)
 
 
 def limits(text: str) -> tuple[float, float, float, float]:

@@ -14,6 +14,7 @@ import fuzzing
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from reference_models import EVERYTHING, KINDS, tree
 from slow_parameters import NIGHT, others_slow
 from urdf_editing import Urdf
@@ -525,10 +526,8 @@ def test_progress_is_reported_and_invalid_options_are_rejected() -> None:
     shares: list[float] = []
     check(go2(), text(), samples=4, n_derivative_samples=0, progress=shares.append)
     assert shares == [0.25, 0.5, 0.75, 1.0]
-    with pytest.raises(qd.ArgumentError, match="samples"):
-        check(go2(), text(), samples=0)
-    with pytest.raises(qd.ModelError, match="not readable XML"):
-        check(go2(), "<robot")
+    raises(qd.ArgumentError, "samples", check, go2(), text(), samples=0)
+    raises(qd.ModelError, "not readable XML", check, go2(), "<robot")
 
 
 def test_compiled_kernels_are_compared_on_request(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

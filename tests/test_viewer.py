@@ -1195,8 +1195,7 @@ def test_drawn_terrain_equals_the_terrain_of_the_plants(viewer: Viewer, go2: qd.
     viewer.show(go2.q_home)
     take = read(viewer.record(tmp_path / "page.html"))
     assert take.floor is None and not any(name.startswith("Terrain") for name in take.world())
-    with pytest.raises(ArgumentError, match="plant"):
-        viewer.show_plant(qd.Simulation(qd.load("a1")))
+    raises(ArgumentError, "plant", viewer.show_plant, qd.Simulation(qd.load("a1")))
 
 
 def test_ghost_is_drawn_at_the_reference_configuration(go2: qd.Robot, tmp_path: Path) -> None:
@@ -1308,8 +1307,7 @@ def test_plots_contain_the_given_signals(viewer: Viewer, go2: qd.Robot, tmp_path
     assert height[2] == 9.0, "the caller's own"
     for bad, kind in (([1], TypeError), ({"a": 1.0}, TypeError), ({"a": {"b": "c"}}, TypeError)):
         raises(kind, "signals", viewer.show, yaw, signals=bad)
-    with pytest.raises(ArgumentError, match="256"):
-        viewer.show(yaw, signals={"many": {str(i): 0.0 for i in range(300)}})
+    raises(ArgumentError, "256", viewer.show, yaw, signals={"many": {str(i): 0.0 for i in range(300)}})
 
 
 def test_body_contacts_are_drawn_and_counted(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:

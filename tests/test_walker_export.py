@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from browser import require
 from numpy.typing import NDArray
+from raising import raises
 from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
@@ -275,10 +276,8 @@ def test_controllers_that_need_python_are_rejected(tmp_path: Path) -> None:
         with pytest.raises(qd.ArgumentError, match=f"controller: cannot be exported or run in a batch: .*{words}"):
             export_walker(LocomotionController(robot, dt=DT, **options), tmp_path)  # type: ignore[arg-type]
     controller = LocomotionController(robot, dt=DT)
-    with pytest.raises(qd.ArgumentTypeError, match="expected a LocomotionController"):
-        export_walker(controller.wbc, tmp_path)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="name"):
-        export_walker(controller, tmp_path, name="1st")
+    raises(qd.ArgumentTypeError, "expected a LocomotionController", export_walker, controller.wbc, tmp_path)
+    raises(qd.ArgumentError, "name", export_walker, controller, tmp_path, name="1st")
 
 
 def test_extreme_velocities_are_rejected_before_any_estimate_changes() -> None:
@@ -310,8 +309,7 @@ def test_settings_that_the_export_would_lose_are_kept_or_rejected(tmp_path: Path
     assert float(period) == 2.6 * controller.morphology.time_scale
     cc.compiled(tmp_path, tmp_path / "wbc.so", "-O0")  # a prefix that is also the name of a part
     controller.wbc.contacts["FL"].friction = 0.2
-    with pytest.raises(qd.ArgumentError, match="friction coefficients of their own"):
-        export_walker(controller, tmp_path)
+    raises(qd.ArgumentError, "friction coefficients of their own", export_walker, controller, tmp_path)
     controller = LocomotionController(robot, dt=DT)
     state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
     for measured in (FEET, (), (), (), ("FL",)):
