@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from loop_robots import joint, knee, link
@@ -11,10 +9,7 @@ from raising import raises
 
 import quaddyn as qd
 from quaddyn.errors import ModelError
-from quaddyn.robot.saving import from_record, to_record
 from quaddyn.wbc import PostureTask, TorqueLimits
-
-STEP = 1e-6
 
 
 def mimic(text: str, leader: str, multiplier: float, offset: float = 0.0) -> str:
@@ -89,22 +84,6 @@ def test_followers_name_their_loop_or_mimic_tag(robot: qd.Robot) -> None:
         assert robot.coupling.followers["finger_b_joint"] == "is moved by <mimic joint='finger_a_joint'>"
 
 
-def test_coupling_map_and_its_drift_agree_with_finite_differences(robot: qd.Robot) -> None:
-    rng = np.random.default_rng(1)
-    q, v = robot.random_configuration(4), rng.normal(size=robot.nv)
-    ends = [robot.coupling.at(robot.integrate(q, v, side * STEP)) for side in (-1.0, 1.0)]
-    here = robot.coupling.at(q)
-    follow, q_follow = robot.coupling.v_from < 0, robot.coupling.q_from < 0
-    np.testing.assert_allclose((ends[1].q - ends[0].q)[q_follow] / (2 * STEP), here.velocity(v)[follow], atol=1e-8)
-    np.testing.assert_allclose((ends[1].velocity(v) - ends[0].velocity(v)) / (2 * STEP), here.drift(v), atol=1e-7)
-
-
-def test_reference_agrees_by_multipliers_on_the_open_tree(robot: qd.Robot) -> None:
-    report = qd.cross_check(robot, samples=3, seed=1)
-    assert report.passed, str(report)
-    assert max(report.errors.values()) <= 1e-10
-
-
 def test_swinging_motion_is_the_same_in_both_plants() -> None:
     pytest.importorskip("mujoco")
     robot = qd.load(machine("toe"), root="fixed")
@@ -137,13 +116,6 @@ def test_whole_body_control_moves_dependent_joints() -> None:
         np.testing.assert_allclose(a, command.acceleration, atol=1e-9)
         q, v = robot.integrate(q, 1e-3 * v), v + 1e-3 * a
     np.testing.assert_allclose(q, target, atol=5e-2)
-
-
-def test_copies_have_the_same_coupling(robot: qd.Robot) -> None:
-    q = robot.random_configuration(3)
-    here = robot.coupling.configuration(q)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(robot)).coupling.configuration(q), here)
-    np.testing.assert_allclose(from_record(to_record(robot)).coupling.configuration(q), here, atol=1e-13)
 
 
 def test_kernels_reject_loops_combined_with_mimic_joints(robot: qd.Robot) -> None:
