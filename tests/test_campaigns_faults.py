@@ -259,26 +259,20 @@ def test_store_with_truncated_journal_keeps_earlier_commits(tmp_path: Path, shar
     assert contents(store) == expected
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
-def test_truncated_store_is_rejected_with_the_reason(tmp_path: Path, share: float) -> None:
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
+def test_truncated_or_overwritten_store_is_rejected_with_the_reason(tmp_path: Path, share: float) -> None:
     store = tmp_path / "runs.db"
     run(Throws(300), store=store)
-    os.truncate(store, int(store.stat().st_size * share))
+    data = bytearray(store.read_bytes())
+    if share == 1.0:
+        data[3 * 4096 : 4 * 4096] = os.urandom(4096)
+    store.write_bytes(data[: int(len(data) * share)])
     if share == 0.0:
         assert run(Throws(3), store=store).ran == 3  # an empty file is a new store
         return
     raises(StoreError, r"runs\.db.*damaged", run, Throws(300), store=store)
     with pytest.raises(StoreError, match=r"runs\.db.*damaged"), Store.read(store, Throws) as there:
         list(there.rows())
-
-
-def test_store_with_an_overwritten_page_is_rejected(tmp_path: Path) -> None:
-    store = tmp_path / "runs.db"
-    run(Throws(300), store=store)
-    data = bytearray(store.read_bytes())
-    data[3 * 4096 : 4 * 4096] = os.urandom(4096)
-    store.write_bytes(data)
-    raises(StoreError, r"runs\.db.*damaged", run, Throws(300), store=store)
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT {} FROM n"
@@ -359,9 +353,6 @@ def test_manipulated_store_is_rejected_with_the_reason(what: str, small_store: P
         list(there.rows())
         there.processors()
     assert str(caught.value).startswith(str(store)) and len(str(caught.value)) < 1000
-    if "otherwise" in said or "no store" in said or what == "no campaign":
-        with pytest.raises(StoreError):
-            run(Throws(3), store=store)
     assert time.monotonic() - began < 5.0
 
 

@@ -134,15 +134,6 @@ def test_wrong_units_in_a_part_of_the_file_are_located(old: str, new: str, names
     assert re.search(names, said) and re.search(unit, said), said
 
 
-def test_joint_named_root_joint_is_accepted_on_a_fixed_root() -> None:
-    robot = qd.load(CASES / "root_joint_name" / "robot.urdf")
-    assert robot.root == "fixed" and robot.actuated == ("root_joint",)
-    assert qd.Dynamics(robot).crba([0.3]) == pytest.approx(np.array([[0.01]]))
-    assert qd.cross_check(robot, samples=2).passed
-    with pytest.raises(qd.ModelError, match=r"reserved for the joints of a free root.*root='fixed'"):
-        qd.load(CASES / "root_joint_name" / "robot.urdf", root="free")
-
-
 def test_loop_with_a_massless_rod_is_solved() -> None:
     file = CASES / "loop_massless_rod" / "robot.urdf"
     for options in ({}, {"allow_massless": True}):

@@ -130,19 +130,6 @@ def test_headless_demo_passes_all_checks() -> None:
     assert report["agreement"]["passed"]
 
 
-@pytest.mark.slow  # test_cli_options tests the options, test_demo the motions
-def test_demo_of_a_gait_accepts_velocity_and_push() -> None:
-    arguments = ["demo", "--headless", "--robot", "solo12", "--gait", "trot", "--plant", "mujoco", "--json"]
-    result = runner.invoke(app, [*arguments, "--velocity", "0.2,0.1,0.2", "--push=-5@2", "--seconds", "2.5"])
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
-    assert report["motion"] == "trot" and report["velocity"] == [0.2, 0.1, 0.2]
-    assert runner.invoke(app, ["demo", "--headless", "--gait", "squat", "--seconds", "0.2"]).exit_code == 0
-    for wrong in (["--velocity", "1,2"], ["--push", "80"], ["--gait", "tort"], ["--gait", "squat", "--push", "8@1"]):
-        refused = runner.invoke(app, ["demo", "--headless", "--seconds", "0.5", *wrong])
-        assert isinstance(refused.exception, qd.QuaddynError), refused.output
-
-
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [

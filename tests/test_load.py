@@ -247,7 +247,7 @@ def test_source_of_another_type_raises(source: object) -> None:
     raises(qd.ArgumentError, "source", qd.load, source)
 
 
-@pytest.mark.parametrize("source", ["missing.urdf", "/", "", ".", "a\0b.urdf", "x" * 5000 + ".urdf"])
+@pytest.mark.parametrize("source", ["missing.urdf", "/", "", "\n", ".", "a\0b.urdf", "x" * 300, "x" * 5000 + ".urdf"])
 def test_source_that_does_not_exist_raises(source: str) -> None:
     with pytest.raises((qd.ModelError, qd.UnknownNameError)):
         qd.load(source)
@@ -328,6 +328,7 @@ def test_limits_record_keeps_the_file_values_of_omitted_fields(small: qd.Robot) 
         (Limits(effort=3.0), (lower, upper, velocity, 3.0)),
         (Limits(lower=-2.0, velocity=np.inf), (-2.0, upper, np.inf, effort)),
         (Limits(), (lower, upper, velocity, effort)),
+        (Limits(-2.0, -0.4, 7.0, 8.0), (-2.0, -0.4, 7.0, 8.0)),
         (pickle.loads(pickle.dumps(Limits(velocity=float("inf")))), (lower, upper, np.inf, effort)),
         (
             copy.deepcopy(dataclasses.replace(small.tree.joints_by_name[JOINT].limits, upper=np.inf)),
@@ -338,11 +339,6 @@ def test_limits_record_keeps_the_file_values_of_omitted_fields(small: qd.Robot) 
         assert limits_of(robot) == expected, limits
         again = from_record(to_record(robot))
         assert limits_of(again) == expected, limits
-
-
-def test_limits_as_a_record_may_give_all_four() -> None:
-    robot = qd.load("small_quadruped", limits={JOINT: Limits(-2.0, -0.4, 7.0, 8.0)})
-    assert limits_of(robot) == (-2.0, -0.4, 7.0, 8.0)
 
 
 @pytest.mark.parametrize("quantity", ["damping", "friction", "armature"])
@@ -520,11 +516,6 @@ def test_joint_permutation_maps_torques_to_any_order_and_back(names: list[str], 
     np.testing.assert_array_equal(back, tau)
 
 
-def test_joint_permutation_accepts_a_generator(small: qd.Robot) -> None:
-    names = tuple(reversed(small.actuated))
-    np.testing.assert_array_equal(small.joint_permutation(n for n in names), small.joint_permutation(names))
-
-
 @pytest.mark.parametrize(
     ("change", "error"),
     [
@@ -560,8 +551,14 @@ def test_indices_agree_with_the_model(root: str, kind: str) -> None:
     np.testing.assert_array_equal(robot.actuated_index, [robot.velocity_index(n) for n in robot.actuated])
 
 
-@pytest.mark.parametrize("tau", [np.zeros(11), np.zeros((12, 1)), 0.0, np.zeros(18)])
-def test_generalized_torques_rejects_a_wrong_shape(tau: object, small: qd.Robot) -> None:
+@pytest.mark.parametrize(
+    "tau",
+    [
+        *(np.zeros(11), np.zeros((12, 1)), 0.0, np.zeros(18), ["0"] * 12, [None] * 12),
+        *(np.zeros(12, dtype=complex), np.zeros(12, dtype=bool), np.full(12, np.nan)),
+    ],
+)
+def test_generalized_torques_accepts_only_one_finite_real_number_per_motor(tau: object, small: qd.Robot) -> None:
     raises(qd.ArgumentError, "tau", small.generalized_torques, tau)
 
 
@@ -648,12 +645,9 @@ def test_robot_cannot_be_changed(small: qd.Robot) -> None:
         small.q_home[0] = 1.0
     with pytest.raises(ValueError, match="read-only"):
         small.actuated_index[0] = 1
-
-
-@pytest.mark.parametrize("mapping", ["provenance", "check_results"])
-def test_report_cannot_be_changed(mapping: str) -> None:
-    with pytest.raises(TypeError):
-        getattr(qd.load("two_link_leg").report, mapping)["x"] = 1.0
+    for mapping in (small.report.provenance, small.report.check_results):
+        with pytest.raises(TypeError):
+            mapping["x"] = 1.0  # type: ignore[index]
 
 
 def test_generalized_torques_and_joint_permutation_return_copies(small: qd.Robot) -> None:
@@ -665,7 +659,7 @@ def test_generalized_torques_and_joint_permutation_return_copies(small: qd.Robot
 
 
 def test_loading_twice_gives_equal_robots_without_shared_mutable_state() -> None:
-    a, b = qd.load("go2"), qd.load("go2")
+    a, _, b = qd.load("go2"), qd.load("go2", damping=0.5, limits={JOINT: {"effort": 1.0}}), qd.load("go2")
     assert a.model == b.model
     assert a.model is not b.model
     np.testing.assert_array_equal(a.q_home, b.q_home)
@@ -714,27 +708,6 @@ def test_strict_loading_raises_for_warnings() -> None:
     text = str(with_limit(velocity="0"))
     assert qd.load(text).report.warnings
     raises(qd.ModelError, JOINT, qd.load, text, strict=True)
-
-
-def test_overrides_do_not_affect_other_loads(small: qd.Robot) -> None:
-    other = qd.load("small_quadruped", damping=0.5, limits={JOINT: {"effort": 1.0}})
-    assert other.joint_names == small.joint_names
-    assert qd.load("small_quadruped").model == small.model
-    assert not np.array_equal(other.damping, small.damping)
-
-
-@pytest.mark.parametrize("source", ["x" * 300, "x" * 300 + ".urdf", "", "a\0b.urdf"])
-def test_impossible_file_name_raises_a_quaddyn_error(source: str) -> None:
-    with pytest.raises(qd.QuaddynError):
-        qd.load(source)
-
-
-@pytest.mark.parametrize(
-    "tau",
-    [["0"] * 12, [None] * 12, np.zeros(12, dtype=complex), np.zeros(12, dtype=bool), np.full(12, np.nan), 3.0],
-)
-def test_generalized_torques_accepts_only_finite_real_numbers(tau: object) -> None:
-    raises(qd.ArgumentError, "tau", qd.load("small_quadruped").generalized_torques, tau)
 
 
 def test_home_outside_the_limits_is_reported() -> None:

@@ -101,8 +101,6 @@ def test_worked_two_body_torque_of_the_source_equals_the_recursion() -> None:
         at = oracle.forward_kinematics(q)
         first, second = oracle.wrenches(at, fext) or ()
         close(two_body_torque(at, v, a, wrenches=(first, second)), oracle.rnea(q, v, a, fext=fext))
-    with pytest.raises(ArgumentError, match="chain of two bodies"):
-        two_body_torque(reference("revolute free").forward_kinematics(state(reference("revolute free"), 0)[0]), v, a)
 
 
 def test_docstring_example_of_the_worked_torque_holds() -> None:
@@ -113,21 +111,13 @@ def test_docstring_example_of_the_worked_torque_holds() -> None:
 @every_model
 @seeds
 @given(seed=st.integers(0, 10**6))
-def test_three_mass_matrix_algorithms_agree(key: str, seed: int) -> None:
+def test_three_mass_matrix_algorithms_give_one_symmetric_positive_definite_matrix(key: str, seed: int) -> None:
     at = draw_state(key, seed)[5]
     M = algorithms.crba(at)
-    close(algorithms.mass_by_jacobians(at), M)
-    close(mass_by_rnea(at), M)
-
-
-@every_model
-@seeds
-@given(seed=st.integers(0, 10**6))
-def test_mass_matrix_is_symmetric_positive_definite(key: str, seed: int) -> None:
-    oracle, q, *_ = draw_state(key, seed)
-    M = oracle.crba(q)
     close(M, M.T, 1e-15)
     assert np.linalg.eigvalsh(M).min() > 0.0
+    close(algorithms.mass_by_jacobians(at), M)
+    close(mass_by_rnea(at), M)
 
 
 # -- forward dynamics -------------------------------------------------------------------------------------------------
@@ -192,23 +182,6 @@ def test_coriolis_matrix_by_bodies_equals_the_christoffel_matrix_on_fixed_bases(
     found, _, _ = all_coriolis(key, 4)
     close(found["by bodies"], found["Christoffel"], 1e-11)
     assert np.abs(found["closed form"] - found["Christoffel"]).max() > 1e-3  # the matrix of source A differs
-
-
-def test_closed_form_without_its_middle_term_is_not_skew_though_its_product_is_the_same() -> None:
-    """The term that vanishes as a vector does not vanish as a matrix."""
-    oracle, q, v, _, _, at, _ = draw_state("revolute fixed", 5)
-    V, J = twists(at, v), body_jacobians(at)
-    without = algorithms.coriolis_closed_form(at, v) - sum(
-        J_i.T @ b.G @ algorithms.ad(V_i) @ J_i for b, V_i, J_i in zip(oracle.model.bodies, V, J, strict=True)
-    )
-    Mdot = mass_rate(oracle.model, q, v)
-    close(without @ v, algorithms.coriolis_closed_form(at, v) @ v, 1e-11)
-    assert np.abs(without + without.T - Mdot).max() > 0.1 * np.abs(Mdot).max()
-
-
-def test_christoffel_symbols_are_rejected_for_a_free_root() -> None:
-    oracle, q, v, *_ = draw_state("everything free", 0)
-    raises(ArgumentError, "root_joint", coriolis_christoffel, oracle.model, q, v)
 
 
 # -- kinematics -------------------------------------------------------------------------------------------------------
@@ -319,23 +292,16 @@ def test_power_of_torques_and_forces_is_the_rate_of_energy(key: str, seed: int) 
 
 
 @pytest.mark.parametrize("key", ["revolute free", "everything free"])
-def test_momentum_is_conserved_in_flight_without_gravity_and_torque(key: str) -> None:
+@pytest.mark.parametrize("gravity", [0.0, -9.81])
+def test_momentum_in_flight_changes_by_the_weight_alone(key: str, gravity: float) -> None:
     text, root = MODELS[key]
-    oracle = Reference(text, root=root, gravity=(0.0, 0.0, 0.0))
-    q, v, _, _ = state(oracle, 13)
-    a = oracle.aba(q, v, np.zeros(oracle.nv))
-    rate = derivative(lambda t: oracle.centroidal_momentum(oracle.integrate(q, t * v + t * t / 2 * a), v + t * a))
-    assert np.abs(rate).max() < 1e-8 * np.abs(oracle.centroidal_momentum(q, v)).max()
-
-
-@pytest.mark.parametrize("key", ["revolute free", "everything free"])
-def test_momentum_in_flight_changes_by_the_weight_alone(key: str) -> None:
-    oracle, q, v, *_ = draw_state(key, 14)
+    oracle = Reference(text, root=root, gravity=(0.0, 0.0, gravity))
+    q, v, _, _ = state(oracle, 14)
     tau = np.concatenate([np.zeros(6), np.random.default_rng(0).normal(size=oracle.nv - 6)])
     a = oracle.aba(q, v, tau)
     rate = derivative(lambda t: oracle.centroidal_momentum(oracle.integrate(q, t * v + t * t / 2 * a), v + t * a))
-    weight = -9.81 * sum(b.mass for b in oracle.model.bodies)
-    close(rate, np.array([0, 0, weight, 0, 0, 0]), 1e-8)
+    weight = gravity * sum(b.mass for b in oracle.model.bodies)
+    close(rate, np.array([0, 0, weight, 0, 0, 0]), 1e-8, terms=np.abs(oracle.centroidal_momentum(q, v)).max())
 
 
 # -- parameters and derivatives ---------------------------------------------------------------------------------------

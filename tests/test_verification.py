@@ -122,14 +122,6 @@ def test_every_pair_of_joint_types_agrees_for_any_axis(first: str, second: str, 
     assert not agreement.failed_algorithms, str(agreement)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_joint_robot_agrees(kind: str) -> None:
-    source = tree((kind,))
-    agreement = check(qd.load(source, root="fixed"), source, samples=2)
-    assert not agreement.failed_algorithms, str(agreement)
-    assert not agreement.deviations
-
-
 def test_tree_of_all_joint_types_agrees_on_every_algorithm() -> None:
     agreement = check(qd.load(EVERYTHING, root="free"), EVERYTHING)
     assert agreement.passed, str(agreement)
@@ -210,46 +202,25 @@ def negative(old: str) -> str:
 
 #: The edit, and the name and quantity that must be reported.
 FILE_MUTANTS = {
-    "a wrong ixx": (("FL_thigh", "inertial/inertia", "ixx", "0.006"), "FL_thigh", "inertia"),
     "a slightly wrong iyy": (("FL_thigh", "inertial/inertia", "iyy", shifted(1e-8)), "FL_thigh", "inertia"),
     "the sign of a product of inertia": (("FL_thigh", "inertial/inertia", "ixz", negative), "FL_thigh", "inertia"),
-    "an inertia that is turned": (("FR_hip", "inertial/origin", "rpy", "0 0 0.1"), "FR_hip", "inertia"),
-    "a wrong mass": (("RL_calf", "inertial/mass", "value", "0.16"), "RL_calf", "mass"),
     "a wrong mass of the base": (("base", "inertial/mass", "value", shifted(1e-6)), "base", "mass"),
     "a wrong center of mass": (("RR_thigh", "inertial/origin", "xyz", shifted(1e-7)), "RR_thigh", "center of mass"),
-    "the mass of a welded link": (("RR_foot", "inertial/mass", "value", shifted(1e-6)), "RR_calf", "mass"),
     "an axis of the other sign": (("FL_calf_joint", "axis", "xyz", "0 -1 0"), "FL_calf", "axis"),
-    "an axis of another direction": (("FL_hip_joint", "axis", "xyz", "0 0 1"), "FL_hip", "axis"),
     "an axis that is tilted a little": (("FL_hip_joint", "axis", "xyz", "1 1e-7 0"), "FL_hip", "axis"),
     "a joint moved": (("RL_thigh_joint", "origin", "xyz", shifted(1e-7)), "RL_thigh", "placement"),
     "a joint turned": (("RL_thigh_joint", "origin", "rpy", shifted(1e-7)), "RL_thigh", "placement"),
-    "a welded link moved": (("FR_foot_joint", "origin", "xyz", shifted(1e-7)), "FR_foot", "placement"),
     "a lower limit": (("RR_hip_joint", "limit", "lower", shifted(1e-7)), "RR_hip_joint", "lower limit"),
-    "an upper limit": (("RR_hip_joint", "limit", "upper", "1e9"), "RR_hip_joint", "upper limit"),
     "damping": (("RR_hip_joint", "dynamics", "damping", "0.1"), "RR_hip_joint", "damping"),
     "friction": (("RR_hip_joint", "dynamics", "friction", "0.1"), "RR_hip_joint", "friction"),
     "a sliding joint": (("RR_hip_joint", ".", "type", "prismatic"), "RR_hip_joint", "type"),
-    "a continuous joint": (("RR_hip_joint", ".", "type", "continuous"), "RR_hip_joint", "type"),
     "a fixed joint": (("RR_hip_joint", ".", "type", "fixed"), "RR_hip_joint", "joint"),
     "a renamed joint": (("RR_hip_joint", ".", "name", "RR_hip"), "RR_hip_joint", "joint"),
     "a calf on the wrong thigh": (("FL_calf_joint", "parent", "link", "FR_thigh"), "FL_calf", "parent"),
 }
 
 
-#: Mutants for which there is a smaller mutant of the same quantity.
-LARGER = {
-    "a wrong ixx",
-    "an inertia that is turned",
-    "a wrong mass",
-    "the mass of a welded link",
-    "an axis of another direction",
-    "a welded link moved",
-    "an upper limit",
-    "a continuous joint",
-}
-
-
-@pytest.mark.parametrize("mutant", others_slow(FILE_MUTANTS, FILE_MUTANTS.keys() - LARGER))
+@pytest.mark.parametrize("mutant", FILE_MUTANTS)
 def test_edited_file_is_detected_and_its_link_or_joint_named(mutant: str) -> None:
     change, name, quantity = FILE_MUTANTS[mutant]
     agreement = check(go2(), edited(*change), samples=1, n_derivative_samples=0)
@@ -258,10 +229,6 @@ def test_edited_file_is_detected_and_its_link_or_joint_named(mutant: str) -> Non
     assert name in str(agreement)
     # One place was edited: only elements that depend on it are reported.
     assert len({d.name for d in agreement.deviations}) <= 6
-
-
-def test_unchanged_file_has_no_deviation() -> None:
-    assert check(go2(), text(), samples=1, n_derivative_samples=0).passed
 
 
 # -- mutants of the model ---------------------------------------------------------------------------------------------
