@@ -94,17 +94,11 @@ def test_every_frame_is_available_in_a_new_workspace(dyn: qd.Dynamics) -> None:
 
 
 # -- the API: memory --------------------------------------------------------------------------------------------
-def test_vectors_of_the_robot_are_read_only_copies_of_the_model(go2: qd.Robot) -> None:
+def test_vectors_of_the_robot_are_copies_of_the_model(go2: qd.Robot) -> None:
     robot = copy.deepcopy(go2)
-    for name in ("lower", "upper", "velocity_limits", "effort_limits", "damping", "friction", "armature", "q_home"):
-        array = getattr(robot, name)
-        with pytest.raises(ValueError):
-            array[...] = 0.0
     robot.model.lowerPositionLimit[:] = 7.0
     robot.model.effortLimit[:] = 7.0
     assert np.array_equal(robot.lower, go2.lower) and np.array_equal(robot.effort_limits, go2.effort_limits)
-    with pytest.raises(AttributeError):
-        robot.name = "other"  # type: ignore[misc]
 
 
 # -- the API: threads and processes -----------------------------------------------------------------------------
@@ -132,16 +126,6 @@ def test_threads_with_separate_workspaces_agree_with_one_thread(go2: qd.Robot) -
     for thread in threads:
         thread.join()
     assert wrong == []
-
-
-@pytest.mark.parametrize("copied", [lambda r: pickle.loads(pickle.dumps(r)), copy.deepcopy, copy.copy])
-def test_copied_robot_equals_the_original(go2: qd.Robot, copied: Any) -> None:
-    twin = copied(go2)
-    q, v, a = state(go2)
-    assert np.array_equal(qd.Dynamics(twin).rnea(q, v, a), qd.Dynamics(go2).rnea(q, v, a))
-    assert (twin.feet, twin.actuated, twin.frame_names) == (go2.feet, go2.actuated, go2.frame_names)
-    assert not twin.lower.flags.writeable and not twin.tree.joints[0].axis.flags.writeable
-    assert str(twin.report) == str(go2.report)
 
 
 def _torque(robot: qd.Robot) -> Any:

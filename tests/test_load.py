@@ -665,23 +665,6 @@ def test_loading_twice_gives_equal_robots_without_shared_mutable_state() -> None
     np.testing.assert_array_equal(a.q_home, b.q_home)
 
 
-def test_robot_is_thread_safe(small: qd.Robot) -> None:
-    def work(seed: int) -> np.ndarray:
-        rng, data = np.random.default_rng(seed), small.model.createData()
-        out = []
-        for _ in range(50):
-            q = pin.integrate(small.model, small.q_home, 0.1 * rng.normal(size=18))
-            pin.framesForwardKinematics(small.model, data, q)
-            tau = pin.rnea(small.model, data, q, rng.normal(size=18), rng.normal(size=18))
-            out.append(np.r_[tau, small.generalized_torques(tau[6:]), data.oMf[small.frame_id("RL")].translation])
-        return np.array(out)
-
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(work, range(16)))
-    for seed, result in enumerate(together):
-        np.testing.assert_array_equal(result, work(seed))
-
-
 def test_robots_can_be_loaded_in_parallel_threads() -> None:
     names = ["small_quadruped", "hyq", "solo8"] * 2
     with concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from raising import raises
-from reference_models import CHAIN, EVERYTHING, inertial, tree
+from reference_models import CHAIN, inertial
 
 from quaddyn.errors import ModelError
-from quaddyn.reference import Reference, build_model, read_urdf
+from quaddyn.reference import Reference, read_urdf
 from quaddyn.reference.algebra import (
     Ad,
     ad,
@@ -87,24 +87,6 @@ def test_quaternions_agree_with_their_rotation_matrices() -> None:
 
 
 # -- what a file means ------------------------------------------------------------------------------------------------
-def test_fixed_links_add_their_inertia_to_the_parent_body() -> None:
-    """Compares two welded links with the combined mass, center and inertia by the textbook's formulas."""
-    d = read_urdf(tree(("revolute", "revolute")))
-    link = {x.name: x for x in d.links}
-    body = build_model(d, "fixed").bodies[1]
-    weld = next(j for j in d.joints if j.child == "tool1")
-    parts = [(link["body1"], np.eye(4)), (link["tool1"], weld.T)]
-    mass = sum(x.mass for x, _ in parts)
-    com = sum(x.mass * (T[:3, :3] @ x.com + T[:3, 3]) for x, T in parts) / mass
-    inertia = np.zeros((3, 3))
-    for x, T in parts:
-        r = T[:3, :3] @ x.com + T[:3, 3] - com
-        inertia += T[:3, :3] @ x.inertia @ T[:3, :3].T + x.mass * (r @ r * np.eye(3) - np.outer(r, r))
-    assert body.mass == pytest.approx(mass, rel=1e-14)
-    assert body.com == pytest.approx(com, abs=1e-14)
-    assert body.inertia == pytest.approx(inertia, abs=1e-13)
-
-
 # -- roots ------------------------------------------------------------------------------------------------------------
 FLOATS = (
     f'<robot name="r"><link name="{{}}"/><link name="base">{inertial(0)}</link><link name="tip">{inertial(1)}</link>'
@@ -133,16 +115,6 @@ def test_a_link_that_is_not_the_world_moves_with_the_root() -> None:
 
 def test_movable_world_link_is_rejected_with_a_moving_root() -> None:
     raises(ModelError, "world", Reference, FLOATS.format("world", "revolute", "world"), root="free")
-
-
-def test_planar_root_moves_in_the_vertical_plane() -> None:
-    reference = Reference(EVERYTHING, root="planar")
-    q = reference.random_configuration(np.random.default_rng(0))
-    q[:3] = 0.3, -0.2, math.pi / 2
-    T = reference.frame_placement(q, "base")
-    assert T[:3, 3] == pytest.approx([0.3, 0, -0.2])
-    assert T[:3, 0] == pytest.approx([0, 0, -1])  # nose down: pitch about y is positive forward
-    assert reference.gravity(q)[1] == pytest.approx(9.81 * sum(b.mass for b in reference.model.bodies))
 
 
 def test_extra_frames_override_links_of_the_same_name() -> None:

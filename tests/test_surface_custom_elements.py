@@ -181,11 +181,14 @@ def test_errors_of_custom_elements_name_the_element(robot: qd.Robot) -> None:
     assert twin.stiffness.tolist() == [7.0] and np.isfinite(twin.drift(s)).all()
 
 
-def test_jacobian_with_a_wrong_sign_or_frame_is_reported_once_when_the_robot_moves(robot: qd.Robot) -> None:
-    class WrongSign(MinComHeight):
-        def jacobian(self, s: qd.State) -> Array:
-            return -super().jacobian(s)
+class WrongSign(MinComHeight):
+    """A limit whose Jacobian has the wrong sign."""
 
+    def jacobian(self, s: qd.State) -> Array:
+        return -super().jacobian(s)
+
+
+def test_jacobian_with_a_wrong_sign_or_frame_is_reported_once_when_the_robot_moves(robot: qd.Robot) -> None:
     class WrongRows(CustomComTask):
         def jacobian(self, s: qd.State) -> Array:
             return s.com_jacobian[[1, 0, 2]]
@@ -204,10 +207,6 @@ def test_jacobian_with_a_wrong_sign_or_frame_is_reported_once_when_the_robot_mov
 
 
 def test_wrong_sign_is_reported_when_its_row_moves_although_other_coordinates_moved_before(robot: qd.Robot) -> None:
-    class WrongSign(MinComHeight):
-        def jacobian(self, s: qd.State) -> Array:
-            return -super().jacobian(s)
-
     dyn, q, (still, turning, rising) = qd.Dynamics(robot), robot.q_home, np.zeros((3, robot.nv))
     still[2], turning[5], turning[2], rising[2] = 1e-12, 0.5, 1e-6, 0.1
     wbc = qd.WholeBodyController(robot)

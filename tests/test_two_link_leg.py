@@ -114,24 +114,6 @@ def close(actual: object, expected: np.ndarray, terms: float = 0.0) -> None:
 
 
 # -- the derivation ---------------------------------------------------------------------------------------------------
-@pytest.mark.slow  # the closed form is compared with the dynamics below
-def test_lagrange_equations_of_two_point_masses_equal_the_closed_form_of_source_b() -> None:
-    # A trigonometric polynomial in exponentials is zero if its terms cancel.
-    difference = (derive_lagrangian().tau - closed_form_symbols()).applyfunc(lambda e: sp.expand(e.rewrite(sp.exp)))
-    assert difference == sp.zeros(2, 1)
-
-
-def test_inertia_is_the_hessian_of_kinetic_energy_by_the_velocities() -> None:
-    hessian = sp.hessian(derive_lagrangian().kinetic, [v1, v2])
-    assert (hessian - derive_lagrangian().M).applyfunc(lambda e: sp.simplify(sp.expand_trig(e))) == sp.zeros(2, 2)
-
-
-def test_inertia_is_positive_definite_in_every_posture() -> None:
-    determinant = sp.simplify(sp.expand_trig(derive_lagrangian().M.det()))
-    # m2 L1^2 L2^2 (m1 + 4 m2 sin^2 t2): no posture is singular.
-    assert sp.simplify(determinant - m2 * l1**2 * l2**2 * (m1 + 4 * m2 * sp.sin(t2) ** 2)) == 0
-
-
 # -- the numbers ------------------------------------------------------------------------------------------------------
 def test_file_has_the_parameters_of_the_closed_form() -> None:
     dynamics, _ = leg()

@@ -1,4 +1,4 @@
-"""Texts of all findings and errors of the URDF reader, and the bounds at which they occur."""
+"""Findings and errors of the URDF reader, and the bounds at which they occur."""
 
 from __future__ import annotations
 
@@ -58,45 +58,32 @@ BALL = '<ball_constraint_body_A name="base"/><ball_constraint_p_AP value="0 0 1"
 
 FINDINGS = [
     (pendulum(), []),
-    (pendulum(link=f"{INERTIAL}<inertail/>"),
-     [f"{ARM}<inertail>: unknown element <inertail> in <link> is ignored; is it misspelled?"]),
-    (pendulum(f'<axis xyz="0 1 0" unit="m"/>{LIMIT}'),
-     [f"{HINGE}<axis>: unknown attribute unit='m' is ignored"]),
+    (pendulum(link=f"{INERTIAL}<inertail/>"), [f"{ARM}<inertail>: unknown element <inertail> in <link> is ignored"]),
+    (pendulum(f'<axis xyz="0 1 0" unit="m"/>{LIMIT}'), [f"{HINGE}<axis>: unknown attribute unit='m' is ignored"]),
     (pendulum(f'{AXIS}<limit lower="-1" uper="2" effort="3" velocity="4"/>'),
-     [f"{HINGE}<limit>: unknown attribute uper='2' is ignored; is it misspelled?",
-      f"{HINGE}<limit>: lower is given without upper, which is 0 by the specification; give both, or pass limits="]),
-    (pendulum(link=f'{INERTIAL}<mass value="1"/>'),
-     [f"{ARM}<mass>: <mass> in <link> is ignored; move it into <inertial>"]),
+     [f"{HINGE}<limit>: unknown attribute uper='2' is ignored",
+      f"{HINGE}<limit>: lower is given without upper, which is 0 by the specification"]),
+    (pendulum(link=f'{INERTIAL}<mass value="1"/>'), [f"{ARM}<mass>: <mass> in <link> is ignored"]),
     (pendulum(link=f"{INERTIAL}<visual/><collision><geometry/></collision>"),
-     [f"{VISUAL}: <visual> has no shape and is ignored; add a shape or remove it",
-      f"{SOLID}: <collision> has no shape and is ignored; add a shape or remove it"]),
-    (shape('<sphere radius="0"/>'),
-     [f"{VISUAL}<geometry><sphere>: radius='0': a sphere of size 0 is ignored; correct the size or remove the "
-      "element"]),
+     [f"{VISUAL}: <visual> has no shape and is ignored",
+      f"{SOLID}: <collision> has no shape and is ignored"]),
+    (shape('<sphere radius="0"/>'), [f"{VISUAL}<geometry><sphere>: radius='0': a sphere of size 0 is ignored"]),
     (shape('<sphere radius="0"/>', "collision"),
-     [f"{SOLID}<geometry><sphere>: radius='0': the sphere of radius 0 is treated as a point; give a positive radius "
-     "for a sphere"]),
-    (shape('<box size="1 0 1"/>', "collision"),
-     [f"{SOLID}<geometry><box>: size='1 0 1': a box of size 0 is ignored; correct the size or remove the element"]),
+     [f"{SOLID}<geometry><sphere>: radius='0': the sphere of radius 0 is treated as a point"]),
+    (shape('<box size="1 0 1"/>', "collision"), [f"{SOLID}<geometry><box>: size='1 0 1': a box of size 0 is ignored"]),
     (shape('<cylinder radius="1" length="-1"/>'),
-     [f"{VISUAL}<geometry><cylinder>: length=-1: a size must not be negative; this visual is ignored; correct it"]),
+     [f"{VISUAL}<geometry><cylinder>: length=-1: a size must not be negative"]),
     (tag('<material name="m"><color rgba="1, 0.5 0"/></material>'),
-     ["<text>:1: <material name=\"m\"><color>: rgba='1, 0.5 0': expected 4 numbers separated by blanks; the value is "
-     "read as 1 0.5 0 1; write 4 numbers separated by blanks"]),
+     ["<text>:1: <material name=\"m\"><color>: rgba='1, 0.5 0': expected 4 numbers separated by blanks"]),
     (tag('<material name="m"><color rgba="red"/></material>'),
-     ["<text>:1: <material name=\"m\"><color>: rgba='red': expected 4 number(s), got 1; the color is gray; "
-       "correct it"]),
-    (shape('<mesh filename=" "/>'),
-     [f"{VISUAL}<geometry><mesh>: filename is empty; this visual is ignored; name a mesh file or remove the element"]),
+     ["<text>:1: <material name=\"m\"><color>: rgba='red': expected 4 number(s), got 1"]),
+    (shape('<mesh filename=" "/>'), [f"{VISUAL}<geometry><mesh>: filename is empty"]),
     (tag('<macro xmlns="http://ros.org/xacro"/>'),
-     ["<text>:1: <{http://ros.org/xacro}macro>: <{http://ros.org/xacro}macro> is a macro that was not expanded; it is "
-     "ignored; expand the file with xacro first"]),
+     ["<text>:1: <{http://ros.org/xacro}macro>: <{http://ros.org/xacro}macro> is a macro that was not expanded"]),
     (tag('<macro xmlns="http://elsewhere.org"/>'), []),
-    (pendulum(f"{AXIS}{AXIS}{LIMIT}"), [f"{HINGE}<axis>: <axis> is repeated identically; the first one is "
-                                         "used; remove the second one"]),
-    (MASSLESS, [f"{ARM}<inertial>: the mass is 0 (principal moments 1, 1, 1); remove <inertial>, which a dummy "
-                 "link does not need"]),
-    (moments(0.0, 0.0, 0.0), [f"{ARM}<inertial>: all moments of inertia are 0; the link is a point mass of 1 kg"]),
+    (pendulum(f"{AXIS}{AXIS}{LIMIT}"), [f"{HINGE}<axis>: <axis> is repeated identically"]),
+    (MASSLESS, [f"{ARM}<inertial>: the mass is 0 (principal moments 1, 1, 1)"]),
+    (moments(0.0, 0.0, 0.0), [f"{ARM}<inertial>: all moments of inertia are 0"]),
     (moments(1.0, 1.0, -1.0),
      [f"{ARM}<inertial>: the inertia is not positive semi-definite (principal moments -1, 1, 1)"]),
     (moments(1.0, 1.0, 3.0),
@@ -109,64 +96,52 @@ FINDINGS = [
      [f"{ARM}<inertial>: the inertia violates the triangle inequality (principal moments 0.5, 0.5, 1)"]),
     (moments(0.5, 0.5, 1.0 + 0.9e-9), []),
     (shape('<sphere radius="1"/><sphere radius="1"/>'),
-     [f"{VISUAL}<geometry><sphere>: <sphere> is repeated identically; the first one is used; remove the second one"]),
+     [f"{VISUAL}<geometry><sphere>: <sphere> is repeated identically"]),
     (shape('<mesh filename="a.stl"/>'),
-     [f"{VISUAL}<geometry><mesh>: filename='a.stl': the file is not in the package roots; pass packages= with a "
-     "folder that contains the file; meshes are not needed for the dynamics; the viewer shows a substitute"]),
+     [f"{VISUAL}<geometry><mesh>: filename='a.stl': the file is not in the package roots"]),
     (shape('<mesh filename="p/a.stl"/><odd/>'),
      [f"{VISUAL}<geometry><odd>: unknown element <odd> in <geometry> is ignored",
-      f"{VISUAL}<geometry><mesh>: filename='p/a.stl': the file is not in the package roots; pass packages= with a "
-      "folder that contains the file; meshes are not needed for the dynamics; the viewer shows a substitute"]),
+      f"{VISUAL}<geometry><mesh>: filename='p/a.stl': the file is not in the package roots"]),
     (pendulum('<dynamics damping="1"/>', kind="floating"),
-     [f"{HINGE}<dynamics>: damping and friction of a floating joint are not supported and are "
-     "ignored; remove them"]),
+     [f"{HINGE}<dynamics>: damping and friction of a floating joint are not supported and are ignored"]),
     (pendulum(f'{AXIS}<dynamics damping="1"/>', kind="planar"),
-     [f"{HINGE}<dynamics>: damping and friction of a planar joint are not supported and are ignored; remove them"]),
+     [f"{HINGE}<dynamics>: damping and friction of a planar joint are not supported and are ignored"]),
     (pendulum('<dynamics damping="1"/>', kind="fixed"), []),
-    (pendulum(f'<axis xyz="0 1.0011 0"/>{LIMIT}'),
-     [f"{HINGE}<axis>: xyz='0 1.0011 0': the length is 1.0011; the axis is normalized; give a unit vector"]),
+    (pendulum(f'<axis xyz="0 1.0011 0"/>{LIMIT}'), [f"{HINGE}<axis>: xyz='0 1.0011 0': the length is 1.0011"]),
     (pendulum(f'<axis xyz="0 1.0009 0"/>{LIMIT}'), []),
-    (pendulum(f'<axis xyz="0 0.001 0"/>{LIMIT}'),
-     [f"{HINGE}<axis>: xyz='0 0.001 0': the length is 0.001; the axis is normalized; give a unit vector"]),
-    (pendulum(AXIS), [f"{HINGE}: a revolute joint has no <limit> and is assumed to be unlimited; add <limit>, "
-                       "or pass limits="]),
-    (pendulum(AXIS, kind="prismatic"),
-     [f"{HINGE}: a prismatic joint has no <limit> and is assumed to be unlimited; add <limit>, or pass limits="]),
+    (pendulum(f'<axis xyz="0 0.001 0"/>{LIMIT}'), [f"{HINGE}<axis>: xyz='0 0.001 0': the length is 0.001"]),
+    (pendulum(AXIS), [f"{HINGE}: a revolute joint has no <limit> and is assumed to be unlimited"]),
+    (pendulum(AXIS, kind="prismatic"), [f"{HINGE}: a prismatic joint has no <limit> and is assumed to be unlimited"]),
     (pendulum(AXIS, kind="continuous"), []),
     (limit('lower="-1" upper="2" effort="0" velocity="0"'),
-     [f"{HINGE}<limit>: effort and velocity are both 0, which some exporters write for unknown limits; both are "
-     "assumed to be unlimited; set them, or pass limits="]),
-    (limit('lower="-1" upper="2" effort="3" velocity="0"'),
-     [f"{HINGE}<limit>: velocity=0 would prevent any motion; the velocity is assumed to be unlimited; give it, or "
-     "pass limits="]),
+     [f"{HINGE}<limit>: effort and velocity are both 0, which some exporters write for unknown limits"]),
+    (limit('lower="-1" upper="2" effort="3" velocity="0"'), [f"{HINGE}<limit>: velocity=0 would prevent any motion"]),
     (limit('lower="-1" upper="2" effort="0" velocity="4"'), []),
     (limit('lower="-1" upper="2"'),
-     [f"{HINGE}<limit>: no velocity limit is given; the velocity is assumed to be unlimited; give it, or pass limits=",
-      f"{HINGE}<limit>: no effort limit is given; the effort is assumed to be unlimited; give it, or pass limits="]),
+     [f"{HINGE}<limit>: no velocity limit is given",
+      f"{HINGE}<limit>: no effort limit is given"]),
     (limit('effort="3" velocity="4"'),
-     [f"{HINGE}<limit>: lower and upper are not given: the default (0, 0) of the specification would lock the "
-       "joint; they are assumed to be unlimited; give both, or pass limits="]),
+     [f"{HINGE}<limit>: lower and upper are not given: the default (0, 0) of the specification would lock the joint"]),
     (limit('lower="-1" effort="3" velocity="4"'),
-     [f"{HINGE}<limit>: lower is given without upper, which is 0 by the specification; give both, or pass limits="]),
+     [f"{HINGE}<limit>: lower is given without upper, which is 0 by the specification"]),
     (limit('upper="1" effort="3" velocity="4"'),
-     [f"{HINGE}<limit>: upper is given without lower, which is 0 by the specification; give both, or pass limits="]),
+     [f"{HINGE}<limit>: upper is given without lower, which is 0 by the specification"]),
     (limit('lower="1" upper="1" effort="3" velocity="4"'),
-     [f"{HINGE}<limit>: lower and upper are both 1, so that the joint is locked; use a fixed joint, or pass limits="]),
+     [f"{HINGE}<limit>: lower and upper are both 1, so that the joint is locked"]),
     (tag('<transmission><joint name="hinge"/><actuator><mechanicalReduction>x</mechanicalReduction></actuator>'
          "</transmission>"),
-     ["<text>:1: <transmission><actuator><mechanicalReduction>: the reduction 'x' is not a number other than 0 and is "
-     "ignored; correct it"]),
+     ["<text>:1: <transmission><actuator><mechanicalReduction>: the reduction 'x' is not a number other than 0 "
+      "and is ignored"]),
     (tag('<transmission><joint name="hinge"/></transmission><transmission name="t"><joint name="hinge">'
          "<mechanicalReduction>2</mechanicalReduction></joint></transmission>"),
-     ["<text>:1: <transmission name=\"t\">: another transmission already defines the reduction of joint 'hinge'; "
-      "this one "
-       "is ignored; remove one of them"]),
+     ["<text>:1: <transmission name=\"t\">: another transmission already defines the reduction of joint 'hinge'"]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "said"), FINDINGS)
-def test_finding_states_location_problem_and_advice(text: str, said: list[str]) -> None:
-    assert [str(finding) for finding in parse(text).findings] == [f"warning: {each}" for each in said]
+def test_finding_states_location_and_problem(text: str, said: list[str]) -> None:
+    """The advice, after a semicolon, is not compared."""
+    assert [str(finding).split("; ")[0] for finding in parse(text).findings] == [f"warning: {each}" for each in said]
 
 
 REFUSALS = [
@@ -174,100 +149,73 @@ REFUSALS = [
     ("", "the file is not well-formed XML: no element found: line 1, column 0"),
     ("<a\0/>", "the text has a NUL character at index 2, which XML does not allow"),
     ('<robot name="\ud800"/>', "the text is not valid Unicode (surrogates not allowed at index 13)"),
-    ("<!DOCTYPE robot><robot/>", "document types, entities and external references are not accepted (DTDForbidden); "
-                                 "remove the <!DOCTYPE ...> part"),
-    ("<sdf/>", ":1: <sdf>: the root element must be <robot>, not <sdf>; is this a URDF?"),
-    ("<robot/>", "the file has no <link>; is this a URDF (expand a .xacro first)?"),
+    ("<!DOCTYPE robot><robot/>", "document types, entities and external references are not accepted (DTDForbidden)"),
+    ("<sdf/>", ":1: <sdf>: the root element must be <robot>, not <sdf>"),
+    ("<robot/>", "the file has no <link>"),
     (pendulum(f'<axis xyz="0 1 0"/><axis xyz="0 0 1"/>{LIMIT}'),
-     f"{HINGE}<axis>: <joint> has a second, different <axis>; remove one of them"),
-    (pendulum().replace('<parent link="base"/>', ""),
-     f"{HINGE}: <parent> is missing; add it, as the URDF specification requires"),
-    (pendulum().replace('<child link="arm"/>', "<child/>"),
-     f"{HINGE}<child>: attribute 'link' is missing; add it, as the URDF specification requires"),
-    (pendulum(f'<axis xyz="0 1"/>{LIMIT}'), f"{HINGE}<axis>: xyz='0 1': expected 3 number(s), got 2; correct it"),
-    (pendulum(f'<axis xyz=""/>{LIMIT}'), f"{HINGE}<axis>: xyz='': expected 3 number(s), got 0; correct it"),
-    (limit('lower=" " upper="2" effort="3" velocity="4"'),
-     f"{HINGE}<limit>: lower=' ': expected 1 number(s), got 0; correct it"),
-    (pendulum(f'<axis xyz="0 x 0"/>{LIMIT}'),
-     f"{HINGE}<axis>: xyz='0 x 0': 'x' is not a finite decimal number; correct it"),
-    (origin('xyz="0 0 1000.1"'), f"{HINGE}<origin>: xyz='0 0 1000.1': the magnitude exceeds 1000; check the unit"),
-    (origin('rpy="0 0 1e999"'), f"{HINGE}<origin>: rpy='0 0 1e999': the magnitude exceeds 10000; correct it"),
+     f"{HINGE}<axis>: <joint> has a second, different <axis>"),
+    (pendulum().replace('<parent link="base"/>', ""), f"{HINGE}: <parent> is missing"),
+    (pendulum().replace('<child link="arm"/>', "<child/>"), f"{HINGE}<child>: attribute 'link' is missing"),
+    (pendulum(f'<axis xyz="0 1"/>{LIMIT}'), f"{HINGE}<axis>: xyz='0 1': expected 3 number(s), got 2"),
+    (pendulum(f'<axis xyz=""/>{LIMIT}'), f"{HINGE}<axis>: xyz='': expected 3 number(s), got 0"),
+    (limit('lower=" " upper="2" effort="3" velocity="4"'), f"{HINGE}<limit>: lower=' ': expected 1 number(s), got 0"),
+    (pendulum(f'<axis xyz="0 x 0"/>{LIMIT}'), f"{HINGE}<axis>: xyz='0 x 0': 'x' is not a finite decimal number"),
+    (origin('xyz="0 0 1000.1"'), f"{HINGE}<origin>: xyz='0 0 1000.1': the magnitude exceeds 1000"),
+    (origin('rpy="0 0 1e999"'), f"{HINGE}<origin>: rpy='0 0 1e999': the magnitude exceeds 10000"),
     (pendulum().replace('name="arm"', 'name=""', 1),
-     "<text>:1: <link name=\"\">: name='' is empty, is longer than 256 characters or has control characters; rename "
-     "it"),
+     "<text>:1: <link name=\"\">: name='' is empty, is longer than 256 characters or has control characters"),
     (pendulum().replace('name="arm"', 'name="universe"', 1),
-     "<text>:1: <link name=\"universe\">: the name 'universe' is reserved for the root of the model; rename it"),
+     "<text>:1: <link name=\"universe\">: the name 'universe' is reserved for the root of the model"),
     (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="-1"')),
-     f"{ARM}<inertial><mass>: value=-1: a mass must not be negative; correct the sign"),
+     f"{ARM}<inertial><mass>: value=-1: a mass must not be negative"),
     (shape('<sphere radius="1"/><sphere radius="2"/>', "collision"),
-     f"{SOLID}<geometry><sphere>: <geometry> of <collision> has a second shape; use one shape per <visual> or "
-     "<collision>"),
-    (shape("<cone/>", "collision"),
-     f"{SOLID}<geometry>: <geometry> of <collision> has no supported shape; use box, cylinder, sphere, capsule "
-     "or mesh"),
+     f"{SOLID}<geometry><sphere>: <geometry> of <collision> has a second shape"),
+    (shape("<cone/>", "collision"), f"{SOLID}<geometry>: <geometry> of <collision> has no supported shape"),
     (shape('<cylinder radius="1" length="-1"/>', "collision"),
-     f"{SOLID}<geometry><cylinder>: length=-1: a size must not be negative; correct it"),
-    (shape('<box size="1 -1 1"/>', "collision"),
-     f"{SOLID}<geometry><box>: size='1 -1 1': sizes must not be negative; correct it"),
-    (shape('<mesh filename=" "/>', "collision"),
-     f"{SOLID}<geometry><mesh>: filename is empty; name a mesh file or remove the element"),
+     f"{SOLID}<geometry><cylinder>: length=-1: a size must not be negative"),
+    (shape('<box size="1 -1 1"/>', "collision"), f"{SOLID}<geometry><box>: size='1 -1 1': sizes must not be negative"),
+    (shape('<mesh filename=" "/>', "collision"), f"{SOLID}<geometry><mesh>: filename is empty"),
     (shape('<mesh filename="a.stl" scale="1 1"/>', "collision"),
-     f"{SOLID}<geometry><mesh>: scale='1 1': expected 3 number(s), got 2; correct it"),
-    (pendulum(kind="hinge"), f"{HINGE}: type='hinge' is not a URDF joint type; use one of revolute, continuous, "
-                             "prismatic, fixed, floating, planar"),
+     f"{SOLID}<geometry><mesh>: scale='1 1': expected 3 number(s), got 2"),
+    (pendulum(kind="hinge"), f"{HINGE}: type='hinge' is not a URDF joint type"),
     (pendulum(f'{AXIS}{LIMIT}<dynamics friction="-0.5"/>'),
-     f"{HINGE}<dynamics>: friction=-0.5: the value must not be negative, which would create energy; correct the sign"),
-    (pendulum(f'<axis xyz="0 0.00099 0"/>{LIMIT}'),
-     f"{HINGE}<axis>: xyz='0 0.00099 0': the axis has length 0.00099; give a unit vector"),
-    (limit('lower="2" upper="1" effort="3" velocity="4"'),
-     f"{HINGE}<limit>: lower=2 is greater than upper=1; swap the two values"),
+     f"{HINGE}<dynamics>: friction=-0.5: the value must not be negative, which would create energy"),
+    (pendulum(f'<axis xyz="0 0.00099 0"/>{LIMIT}'), f"{HINGE}<axis>: xyz='0 0.00099 0': the axis has length 0.00099"),
+    (limit('lower="2" upper="1" effort="3" velocity="4"'), f"{HINGE}<limit>: lower=2 is greater than upper=1"),
     (limit('lower="1e6" upper="1e7" effort="3" velocity="4"'),
-     f"{HINGE}<limit>: lower=1e+06, upper=1e+07: the joint can never be in this range; correct it"),
+     f"{HINGE}<limit>: lower=1e+06, upper=1e+07: the joint can never be in this range"),
     (limit('lower="-1e7" upper="-1e6" effort="3" velocity="4"'),
-     f"{HINGE}<limit>: lower=-1e+07, upper=-1e+06: the joint can never be in this range; correct it"),
+     f"{HINGE}<limit>: lower=-1e+07, upper=-1e+06: the joint can never be in this range"),
     (limit('lower="-1" upper="2" effort="-3" velocity="4"'),
-     f"{HINGE}<limit>: effort=-3: a limit must not be negative; correct the sign"),
-    (tag('<link name="arm"/>'),
-     f"{ARM}: another link has the same name (line 1); rename one of them"),
-    (pendulum().replace('child link="arm"', 'child link="ram"'),
-     f"{HINGE}: its child link 'ram' does not exist; correct the name"),
-    (pendulum().replace('parent link="base"', 'parent link="bas"'),
-     f"{HINGE}: its parent link 'bas' does not exist; correct the name"),
+     f"{HINGE}<limit>: effort=-3: a limit must not be negative"),
+    (tag('<link name="arm"/>'), f"{ARM}: another link has the same name (line 1)"),
+    (pendulum().replace('child link="arm"', 'child link="ram"'), f"{HINGE}: its child link 'ram' does not exist"),
+    (pendulum().replace('parent link="base"', 'parent link="bas"'), f"{HINGE}: its parent link 'bas' does not exist"),
     (tag('<joint name="again" type="fixed"><parent link="base"/><child link="arm"/></joint>'),
-     "<text>:1: <joint name=\"again\">: link 'arm' is already the child of joint 'hinge', so that the joints form a "
-     "closed loop; remove this "
-     "joint and close the loop by <loop_joint>, because a URDF is a tree"),
-    (tag("".join(f'<link name="{n}"/>' for n in "cdefg")),
-     "the file has 6 root links (base, c, d, e, f); a URDF must have exactly one link that is not the child of a "
-     "joint"),
+     "<text>:1: <joint name=\"again\">: link 'arm' is already the child of joint 'hinge', so that the joints "
+     "form a closed loop"),
+    (tag("".join(f'<link name="{n}"/>' for n in "cdefg")), "the file has 6 root links (base, c, d, e, f)"),
     (pendulum().replace('parent link="base"', 'parent link="arm"').replace('<link name="base"/>', ""),
-     "the file has no root link, because the joints form a cycle; a URDF must have exactly one link that is not the "
-     "child of a joint"),
+     "the file has no root link, because the joints form a cycle"),
     (tag('<link name="c"/><joint name="round" type="fixed"><parent link="c"/><child link="c"/></joint>'),
-     "<text>:1: <link name=\"c\">: the link is not connected to the root, because its joints form a cycle; remove "
-     "one joint of the cycle"),
-    (loop(ENDS, "screw"), "<text>:1: <loop_joint name=\"l\">: type='screw' is not a type of loop joint; use one of "
-                          "spherical, ball, "
-     "revolute, continuous, fixed"),
-    (loop(f'{ENDS}<axis xyz="0 0.001 0"/>', "revolute"),
-     "<text>:1: <loop_joint name=\"l\">: the <axis> has length 0; give a unit vector"),
-    (loop('<link1 link="base"/>'), '<text>:1: <loop_joint name="l">: <link2> is missing; add it, as the URDF '
-                                   'specification requires'),
-    (loop(ENDS.replace("arm", "ram")),
-     "<text>:1: <loop_joint name=\"l\">: link 'ram' does not exist; correct the name"),
+     '<text>:1: <link name="c">: the link is not connected to the root, because its joints form a cycle'),
+    (loop(ENDS, "screw"), "<text>:1: <loop_joint name=\"l\">: type='screw' is not a type of loop joint"),
+    (loop(f'{ENDS}<axis xyz="0 0.001 0"/>', "revolute"), '<text>:1: <loop_joint name="l">: the <axis> has length 0'),
+    (loop('<link1 link="base"/>'), '<text>:1: <loop_joint name="l">: <link2> is missing'),
+    (loop(ENDS.replace("arm", "ram")), "<text>:1: <loop_joint name=\"l\">: link 'ram' does not exist"),
     (loop(ENDS).replace("</robot>", f'<loop_joint name="l" type="fixed">{ENDS}</loop_joint></robot>'),
-     "<text>:1: <loop_joint name=\"l\">: another loop has the same name; rename one of them"),
-    (tag(f'<ball_constraint>{BALL}</ball_constraint>'), "<text>:1: <ball_constraint>: the constraint lacks body_B or "
-                                                        "p_BQ; add both, which Drake's documentation requires"),
+     '<text>:1: <loop_joint name="l">: another loop has the same name'),
+    (tag(f'<ball_constraint>{BALL}</ball_constraint>'),
+     "<text>:1: <ball_constraint>: the constraint lacks body_B or p_BQ"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "said"), REFUSALS)
-def test_error_states_location_problem_and_advice(text: str, said: str) -> None:
+def test_error_states_location_and_problem(text: str, said: str) -> None:
     with pytest.raises(qd.ModelError) as caught:
         parse(text)
     whole = said if said.startswith("<text>") else f"<text>{said}" if said.startswith(":") else f"<text>: {said}"
-    assert str(caught.value) == whole
+    assert str(caught.value).split("; ")[0] == whole
 
 
 def test_texts_of_locations_and_findings_omit_missing_parts() -> None:

@@ -66,11 +66,6 @@ def test_repair_does_not_change_a_valid_robot() -> None:
         assert a.toDynamicParameters() == pytest.approx(b.toDynamicParameters(), abs=1e-15)
 
 
-def test_an_unknown_repair_is_named() -> None:
-    with pytest.raises(qd.ArgumentError, match=r"repair: unknown names \['mass'\]; known names: inertia"):
-        qd.load("go2", repair=("mass",))
-
-
 def test_massless_bodies_are_accepted_only_if_allowed_and_with_mass_below_them() -> None:
     with pytest.raises(qd.ModelError, match=r"l1.*has no mass.*allow_massless=True"):
         qd.load(chain((0, 0), (1, 0.1)).replace("0 1 0", "1 0 0", 1))
@@ -92,10 +87,6 @@ def test_motion_that_moves_no_mass_is_refused() -> None:
 def test_redundant_joints_are_rejected() -> None:
     same = chain((1e-9, 1e-12), (1, 0.1), kind="prismatic")
     raises(qd.ModelError, r"not positive definite|disagree", qd.load, same.replace('value="1e-09"', 'value="1e-14"'))
-
-
-def test_robot_without_a_moving_joint_is_rejected() -> None:
-    raises(qd.ModelError, "no moving joint", qd.load, '<robot name="r"><link name="base"/></robot>', root="fixed")
 
 
 def test_tiny_mass_with_large_inertia_is_rejected() -> None:
