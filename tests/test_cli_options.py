@@ -165,7 +165,12 @@ def test_demo_passes_its_options_on(
 
 
 @pytest.mark.parametrize(
-    "wrong", [("--terrain", "hills=1"), ("--push", "8@99"), ("--gait", "waltz"), ("--velocity", "1")]
+    "wrong",
+    [
+        *(("--gait", gait) for gait in ("waltz", "swing", "Squat")),
+        *(("--velocity", velocity) for velocity in ("1", "nan,0,0")),
+        *(("--terrain", "hills=1"), ("--push", "8@99")),
+    ],
 )
 def test_demo_rejects_invalid_options_before_it_prints(wrong: tuple[str, str]) -> None:
     found = CliRunner().invoke(app, ["demo", "--robot", "small_quadruped", "--headless", *wrong])

@@ -6,7 +6,6 @@ import json
 import sys
 import types
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,13 +46,6 @@ def test_help_texts_contain_units(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert "[N m]" in run_command(["identify", "--help"], monkeypatch, capsys)[1]
     said = run_command(["campaign", "slopes", "--help"], monkeypatch, capsys)[1]
     assert "[sqrt(g l)]" in said and "[default: 10]" in said
-
-
-@pytest.mark.parametrize("command", ["view", "demo", "leg"])
-def test_commands_with_a_live_page_accept_a_port(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "--port" in run_command([command, "--help"], monkeypatch, capsys)[1]
 
 
 @pytest.mark.parametrize(
@@ -129,23 +121,6 @@ def test_interrupt_during_imports_exits_with_130_without_a_traceback(
     with pytest.raises(SystemExit) as stopped:
         start()
     assert stopped.value.code == 130 and capsys.readouterr().err == "interrupted\n"
-
-
-EMOJI = """<robot name="r"><link name="a"><inertial><mass value="-1"/>
-<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
-
-
-def test_line_number_100_is_not_printed_as_an_emoji(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Formerly ``file.urdf:100:`` was printed with an emoji of a hundred points."""
-    file = tmp_path / "far.urdf"
-    file.write_text(
-        EMOJI.replace("\n<inertia", "<inertia").replace('<link name="a">', "\n" * 99 + '<link name="a">'),
-        encoding="utf-8",
-    )
-    said = "".join(run_command(["check", str(file)], monkeypatch, capsys)[1:])
-    assert ":100:" in said and "\U0001f4af" not in said
 
 
 def test_findings_with_the_same_text_are_printed_as_one_line(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -114,27 +112,6 @@ def test_arguments_are_validated_before_anything_is_compiled(tmp_path: Path, mon
         with pytest.raises(qd.ArgumentError):
             demo.run_squat_demo(robot, **wrong)  # type: ignore[arg-type]
     raises(AssertionError, "compiled", demo.run_locomotion_demo, robot, duration=0.2)
-
-
-WITHOUT = """
-import sys
-for name in ("mujoco", "matplotlib", "llvmlite"):
-    sys.modules[name] = None
-sys.argv = ["quaddyn", "demo", "--headless", *{arguments!r}]
-from quaddyn.cli import main
-main()
-"""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [(["--plant", "mujoco"], "mujoco"), pytest.param(["--plot", "a.png"], "matplotlib", marks=pytest.mark.slow)],
-)
-def test_missing_extra_is_reported_before_anything_is_compiled(arguments: list[str], word: str, tmp_path: Path) -> None:
-    """Formerly minutes of compilation preceded the error; here nothing can be compiled."""
-    code = WITHOUT.format(arguments=arguments)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60, cwd=tmp_path)
-    assert done.returncode == 2 and "pip install" in done.stderr and word in done.stderr, done.stderr
 
 
 def test_objects_have_informative_texts() -> None:
