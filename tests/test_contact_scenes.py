@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import quaddyn as qd
 from quaddyn.contact import ContactSet
 from quaddyn.contact.solvers import ContactProblem, ContactSolution, FrictionalSolver
+from quaddyn.simulation import Plane, Simulation, stairs
 
 G = 9.81
 ROBOTS: dict[str, qd.Robot] = {}
@@ -94,3 +95,23 @@ def test_drop_gains_energy_without_enforced_passivity() -> None:
         force[6:] = 10.0 * robot.mass * (robot.q_home[7:] - scene.q[7:])
         gains.append(scene.step(force, damping=0.5 * robot.mass)[1])
     assert max(gains) > 1e-9 * robot.mass * G * 0.05
+
+
+def test_contact_forces_of_a_robot_that_tumbles_over_edges_are_in_their_friction_cones() -> None:
+    """In a step of several substeps, too, in which the normal turns from one face of an edge to the other."""
+    robot, rng = qd.load("go2"), np.random.default_rng(0)
+    plant = Simulation(
+        robot, dt=4e-3, friction=0.6, terrain=[Plane.floor(), *stairs(5, rise=0.1, tread=0.2, distance=0.1)]
+    )
+    q, v = robot.q_home.copy(), np.concatenate([[3.0, 0.0, 0.0], 3.0 * rng.normal(size=3), 4.0 * rng.normal(size=12)])
+    q[2] += 0.4
+    plant.reset(q, v)
+    excess = []
+    for _ in range(160):
+        plant.step(np.zeros(robot.nu))
+        for contact in plant.contacts:
+            normal_force = contact.force @ contact.normal
+            tangential_force = np.linalg.norm(contact.force - normal_force * contact.normal)
+            excess.append(tangential_force - contact.friction * normal_force)
+            assert abs(np.linalg.norm(contact.normal) - 1.0) < 1e-9
+    assert len(excess) > 300 and max(excess) < 1e-6 * robot.mass * G

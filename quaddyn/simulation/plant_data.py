@@ -8,6 +8,7 @@ Contacts of a step that is split into substeps, whose impulses are summed; compi
 from __future__ import annotations
 
 import enum
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -193,14 +194,22 @@ def find_contact(key: int, accumulated: SubstepContacts) -> int:
 
 @compiled()
 def copy_contact(a: CollisionBuffer, i: int, b: CollisionBuffer, j: int) -> None:
-    """Copies contact i of `a` to entry j of `b`."""
+    """Copies contact i of `a` to entry j of `b`, without its normal."""
     b.gaps[j], b.friction[j], b.spheres[j], b.surfaces[j] = a.gaps[i], a.friction[i], a.spheres[i], a.surfaces[i]
-    b.normals[j] = a.normals[i]
+
+
+#: Weight of the normal of a contact without force among those of its substeps [N s].
+MIN_NORMAL_WEIGHT = 1e-12
 
 
 @compiled(inline=False)
 def accumulate_contacts(k: int, status: int, contacts: SphereContacts, accumulated: SubstepContacts) -> bool:
-    """Adds the k contacts of a substep; returns False, and changes nothing, if the buffers are too small."""
+    """Adds the k contacts of a substep; returns False, and changes nothing, if the buffers are too small.
+
+    The normal of a sphere that moves around an edge turns between substeps.  The sum of impulses that are in their
+    friction cones is in the cone about the sum of the normals, weighted by the normal impulses, if they turn about the
+    direction of the edge; `accumulated` contains this sum.
+    """
     new, summary = 0, accumulated.summary
     for i in range(k):
         if find_contact(contacts.keys[i], accumulated) == summary.n_contacts:
@@ -214,9 +223,13 @@ def accumulate_contacts(k: int, status: int, contacts: SphereContacts, accumulat
             summary.n_contacts += 1
             accumulated.keys[p] = contacts.keys[i]
             for a in range(3):
-                accumulated.world_impulses[p, a] = 0.0
+                accumulated.world_impulses[p, a], accumulated.collisions.normals[p, a] = 0.0, 0.0
+        weight, impulse, normal = MIN_NORMAL_WEIGHT, contacts.world_impulses[i], contacts.collisions.normals[i]
         for a in range(3):
-            accumulated.world_impulses[p, a] += contacts.world_impulses[i, a]
+            weight += impulse[a] * normal[a]
+        for a in range(3):
+            accumulated.world_impulses[p, a] += impulse[a]
+            accumulated.collisions.normals[p, a] += max(weight, MIN_NORMAL_WEIGHT) * normal[a]
         copy_contact(contacts.collisions, i, accumulated.collisions, p)
         if contacts.collisions.spheres[i] >= 0:  # not a joint's stop
             accumulated.centers[p] = contacts.centers[contacts.collisions.spheres[i]]
@@ -226,11 +239,15 @@ def accumulate_contacts(k: int, status: int, contacts: SphereContacts, accumulat
 @compiled(inline=False)
 def publish_step(accumulated: SubstepContacts, contacts: SphereContacts) -> tuple[int, ContactStatus]:
     """Copies the accumulated contacts to `contacts`; returns their number and the worst solver status."""
-    count = accumulated.summary.n_contacts
+    count, normals = accumulated.summary.n_contacts, accumulated.collisions.normals
     for p in range(count):
         contacts.keys[p] = accumulated.keys[p]
         contacts.world_impulses[p] = accumulated.world_impulses[p]
         copy_contact(accumulated.collisions, p, contacts.collisions, p)
+        x, y, z = normals[p, 0], normals[p, 1], normals[p, 2]
+        length = math.sqrt(x * x + y * y + z * z)
+        for a in range(3):  # opposite normals may add up to zero
+            contacts.collisions.normals[p, a] = normals[p, a] / length if length > 0.0 else 0.0
         if accumulated.collisions.spheres[p] >= 0:
             contacts.centers[accumulated.collisions.spheres[p]] = accumulated.centers[p]
     contacts.stored.n_contacts = count
