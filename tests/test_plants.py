@@ -950,3 +950,40 @@ def test_joint_friction_does_not_exceed_coulomb_friction() -> None:
         dry = robot.generalized_torques(sim.tau) - dyn.rnea(q, v, (sim.v - v) / sim.dt)
         assert np.abs(dry[6:]).max() <= 1.2 and np.abs(dry[:6]).max() < 1e-8
         assert (dry[6:] * sim.v[6:] >= -1e-9).all()
+
+
+def test_torques_by_joint_name_do_not_depend_on_the_order() -> None:
+    robot = qd.load("go2")
+    tau = np.linspace(-3.0, 3.0, robot.nu)
+    by_name = dict(reversed(list(zip(robot.actuated, tau.tolist(), strict=True))))
+    plants = [Simulation(robot), Simulation(robot)]
+    plants[0].step(tau)
+    plants[1].step(by_name)
+    np.testing.assert_array_equal(plants[0].v, plants[1].v)
+    log = plants[1].run(lambda plant: by_name, 0.002)
+    np.testing.assert_array_equal(log.tau[0], tau)
+    with pytest.raises(qd.UnknownNameError, match=r"unknown actuated joint 'FL_calf'.*FL_calf_joint"):
+        plants[0].step({**by_name, "FL_calf": 1.0})
+    del by_name["FR_hip_joint"]
+    with pytest.raises(qd.ArgumentError, match=r"tau: .* FR_hip_joint .*missing"):
+        plants[0].step(by_name)
+    by_name["FR_hip_joint"] = np.nan
+    with pytest.raises(qd.ArgumentError, match="tau"):
+        plants[0].step(by_name)
+
+
+@pytest.mark.parametrize("name", ["go2", "ur5"])
+def test_joint_positions_in_place_of_torques_are_reported_once(name: str) -> None:
+    robot = qd.load(name)
+    plant, positions = Simulation(robot), robot.q_home[-robot.nu :]
+    if name == "ur5":
+        positions = positions + np.linspace(0.1, 0.2, robot.nu)
+        plant.reset(positions)
+    with pytest.warns(RuntimeWarning, match="tau: its entries are the .* positions of the actuated joints") as said:
+        plant.step(positions)
+        plant.step(positions)
+    assert len(said) == 1 and said[0].filename == __file__
+    plant = Simulation(robot)
+    for tau in (np.zeros(robot.nu), 10.0 * robot.q_home[-robot.nu :] + 0.1, np.ones(robot.nu)):
+        plant.reset()
+        plant.step(tau)  # a warning would be an error

@@ -313,7 +313,8 @@ class Kernels:
     Names, argument order and conventions are those of `Dynamics`.  Every argument is one state, (n,), or a batch, (N,
     n), in C order; float64 or float32, contiguous or not.  ``out=`` is the array to write to, ``threads=`` distributes
     a batch over threads.  Exactly matching arrays (contiguous, of the kernels' dtype) take a fast path with a call
-    overhead of about 0.1 microseconds.  Compiled operations can be used by several threads at once.
+    overhead of about 0.1 microseconds.  Compiled operations can be used by several threads at once.  Whether joint
+    positions seem to be in degrees is not examined, unlike by `Dynamics.update` and `Plant.reset`, which warn.
 
     Args:
         robot: a loaded robot.

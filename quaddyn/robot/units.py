@@ -15,6 +15,8 @@ MAX_ANGLE_EXCESS = math.pi
 #: The position of a sliding joint beyond a limit by more than these is taken to be in millimeters: in ranges of the
 #: joint and in [m]; the larger one counts.
 MAX_SLIDING_EXCESS, MIN_SLIDING_EXCESS = 10.0, 1.0
+#: Relative difference up to which torques are the joint positions.
+EQUALITY_TOLERANCE = 1e-9
 #: Larger values are not explained by another unit [degrees, mm].
 MAX_VALUE = 1e4
 #: Multiple of the height of the base in the home configuration, or of the leg length, beyond which heights are in
@@ -33,7 +35,7 @@ class JointUnits:
     """
 
     def __init__(self, robot: Robot, *, excess_factor: float = 1.0) -> None:
-        self._robot, self._has_warned = robot, False
+        self._robot, self._has_warned, self._has_warned_of_torques = robot, False, False
         joints = [robot.tree.joints_by_name[name] for name in robot.actuated]
         self._index = np.array([robot.configuration_index(joint.name) for joint in joints], dtype=np.intp)
         lower, upper = robot.lower[self._index], robot.upper[self._index]
@@ -66,6 +68,23 @@ class JointUnits:
             RuntimeWarning,
             stacklevel=stacklevel,
         )
+
+    def warn_of_torques(self, argument: str, torques: Array, q: Array, *, stacklevel: int = 3) -> None:
+        """Warns if torques (nu,) are the joint positions of a configuration (nq,) or of home; at most once."""
+        if self._has_warned_of_torques:
+            return
+        for which, configuration in (("present", q), ("home", self._robot.q_home)):
+            positions = configuration[self._index]
+            # Two equal numbers by chance are possible: zeros, and the torque of a single joint.
+            if np.count_nonzero(positions) > 1 and np.allclose(torques, positions, rtol=EQUALITY_TOLERANCE, atol=0.0):
+                self._has_warned_of_torques = True
+                warnings.warn(
+                    f"{argument}: its entries are the {which} positions of the actuated joints; pass torques [N m], "
+                    f"such as kp * (q_desired - q) - kd * v of {', '.join(self._robot.actuated[:2])} ...",
+                    RuntimeWarning,
+                    stacklevel=stacklevel,
+                )
+                return
 
 
 def warn_of_height(argument: str, height: float, size: float, *, stacklevel: int = 3) -> None:

@@ -16,7 +16,7 @@ from ..contact import Contact
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics.arguments import check_unit_norms
 from ..dynamics.state import KineticEnergy
-from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
+from ..errors import ArgumentError, ArgumentTypeError, DivergenceError, UnknownNameError
 from ..exclusive_call import ExclusiveCall
 from ..robot.arguments import Numbers, check_number, check_type, check_vector, check_wrench
 from ..robot.robot import Robot
@@ -34,6 +34,8 @@ from .terrain import Plane, Surface, Terrain, check_friction
 set_attribute = object.__setattr__
 #: Joint or base speed above which a simulation counts as diverged [rad/s or m/s].
 DIVERGENCE_SPEED = 1e6
+#: Number of steps after which torques are compared with joint positions again.
+TORQUE_CHECK_INTERVAL = 128
 #: Maximum time step [s], in which a joint at 10 rad/s turns by 6 degrees.
 MAX_TIME_STEP = 0.01
 
@@ -267,29 +269,52 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         return energy
 
     # -- time ------------------------------------------------------------------------------------------------
-    def step(self, tau: Numbers, *, external: Mapping[str, Numbers] | None = None) -> None:
+    def step(self, tau: Numbers | Mapping[str, float], *, external: Mapping[str, Numbers] | None = None) -> None:
         """Advances the plant by one time step under constant torques.
 
         Args:
-            tau: (nu,) commanded torques of the actuated joints [N m or N]; `actuators` delays and limits them.
+            tau: (nu,) commanded torques of the actuated joints [N m or N], in the order of ``robot.actuated``, or
+                {joint name: torque} with every actuated joint; `actuators` delays and limits them.
             external: external loads of this step, {frame name: (3,) force or (6,) force and moment} on the robot at the
                 origin of the frame, world axes [N, N m], in addition to those of `push`; None for none.
 
         Raises:
             ArgumentError: `tau` or a force has a wrong shape or type or is not finite.
-            UnknownNameError: no frame of that name.
+            UnknownNameError: no frame or actuated joint of that name.
             DivergenceError: the state became non-finite; the plant keeps its last valid state.
             ConcurrencyError: another thread is stepping this plant.
+
+        Warns:
+            RuntimeWarning: once, if `tau` contains the present or home positions of the joints; it is examined in
+                every 128th step.
         """
         # is_approx(x, x) is False for non-finite entries; `check_vector` then describes the error.
         if not (
             type(tau) is np.ndarray and tau.dtype == np.float64 and tau.shape == self._tau.shape and is_approx(tau, tau)
         ):
-            tau = check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
+            tau = self._as_torques(tau)
+        if self._steps % TORQUE_CHECK_INTERVAL == 0:
+            self._joint_units.warn_of_torques("tau", tau, self._q)
         if external is not None:
             check_type("external", external, Mapping, "a mapping from frame names to forces")
         with self._exclusive_step.acquire("step"):
             self._step(tau, external)
+
+    def _as_torques(self, tau: Numbers | Mapping[str, float]) -> Array:
+        """Returns torques as an array (nu,) [N m or N]; raises if they are invalid."""
+        robot = self.robot
+        if isinstance(tau, Mapping):
+            for name in tau:
+                if name not in robot.actuated:
+                    raise UnknownNameError("actuated joint", name, robot.actuated)
+            missing = [name for name in robot.actuated if name not in tau]
+            if missing:
+                more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+                raise ArgumentError(
+                    f"tau: expected the torque of every actuated joint, but {', '.join(missing[:3])}{more} are missing"
+                )
+            tau = [check_number(f"tau[{name!r}]", tau[name]) for name in robot.actuated]
+        return check_vector("tau", tau, (robot.nu,), f"nu of {robot.name}")
 
     def _step(self, tau: Array, external: Mapping[str, Numbers] | None) -> None:
         """Advances the plant by one step; the caller holds the lock."""
@@ -347,8 +372,9 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         """Runs a controller for some time and records the motion.
 
         Args:
-            controller: function that is called with the plant once per tick. It returns the torques (nu,), which are
-                held until the next tick, or a command with a ``tau`` attribute, whose status is recorded.
+            controller: function that is called with the plant once per tick. It returns the torques, as `step` takes
+                them, which are held until the next tick, or a command with a ``tau`` attribute, whose status is
+                recorded.
             duration: time [s], a whole number of ticks.
             control_dt: period of the controller, a whole number of time steps [s]; None: `dt`.
             on_tick: called with the plant after each tick, to draw the plant or to stop the run by an exception; None
@@ -382,6 +408,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             if i == 0:
                 _check_period(controller, command, steps_per_tick * self.dt)
             torques = getattr(command, "tau", command)
+            if isinstance(torques, Mapping):
+                torques = self._as_torques(torques)
             for _ in range(steps_per_tick):
                 self.step(torques)
             log.record_command(i, command, torques, self.contacts)
