@@ -489,6 +489,27 @@ def test_convert_writes_a_urdf_whose_meshes_are_found(tmp_path: Path) -> None:
     assert done.exit_code == 2 and not (tmp_path / "go2.sdf").exists()
 
 
+def test_convert_copies_meshes_of_package_uris_next_to_the_urdf(tmp_path: Path) -> None:
+    """The folder with the URDF and its meshes opens elsewhere, without the package."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    done = CliRunner().invoke(app, ["convert", "go2", "--out", str(here / "dog.urdf")])
+    assert done.exit_code == 0 and "meshes copied to dog_meshes" in done.output
+    here.rename(there)
+    assert "package:" not in (there / "dog.urdf").read_text()
+    robot, original = qd.load(there / "dog.urdf"), qd.load("go2")
+    mine, theirs = (
+        [each.shape for link in r.tree.links for each in (*link.visuals, *link.collisions)] for r in (robot, original)
+    )
+    for a, b in zip(mine, theirs, strict=True):
+        if isinstance(b, MeshShape):
+            assert a.path is not None and a.path.is_relative_to(there) and b.path is not None
+            assert a.path.read_bytes() == b.path.read_bytes() and a.path.suffix == b.path.suffix
+    (tmp_path / "lost.urdf").write_text((there / "dog.urdf").read_text().replace("dog_meshes/", "package://absent/"))
+    done = CliRunner().invoke(app, ["convert", str(tmp_path / "lost.urdf"), "--out", str(tmp_path / "out.urdf")])
+    assert done.exit_code == 0 and "not copied: the meshes package://absent/" in " ".join(done.output.split())
+
+
 def test_convert_writes_capsules_as_shapes_that_other_programs_read(tmp_path: Path) -> None:
     """A foot at the end of a capsule, one that lies across, and a capsule of length 0."""
     capsules = (

@@ -42,9 +42,10 @@ def convert(
     """Convert a robot (URDF, MJCF, xacro or catalogue name) to URDF, or to MJCF if --out ends in .xml.
 
     The robot is loaded first, so that only valid robots are written. Relative paths of meshes are made relative to the
-    folder of --out. A URDF has no poses: keyframes and a home configuration from a file are named and left out. It has
-    no capsules: a capsule becomes a cylinder and two spheres. An MJCF has no velocity limits; meshes in Collada (.dae)
-    are written as STL to a folder next to it.
+    folder of --out; meshes with package:// or another URI or an absolute path are copied to the folder NAME_meshes next
+    to --out. A URDF has no poses: keyframes and a home configuration from a file are named and left out. It has no
+    capsules: a capsule becomes a cylinder and two spheres. An MJCF has no velocity limits; all its meshes are copied,
+    those in Collada (.dae) as STL.
     """
     if out is not None and out.suffix.lower() in OTHER_FORMATS:
         raise typer.BadParameter(
@@ -58,12 +59,16 @@ def convert(
     if out is None:
         print(text)
         return
-    out.write_text(_relocate_meshes(text, robot, out), encoding="utf-8", errors="surrogateescape")
+    text, copied, missing = _relocate_meshes(text, robot, out)
+    out.write_text(text, encoding="utf-8", errors="surrogateescape")
     count = sum(1 for finding in robot.report.warnings)
     print_text(
         f"{out}: {len(robot.tree.links)} links, {robot.nv} degrees of freedom"
+        + (f", {copied} meshes copied to {out.stem}_meshes" if copied else "")
         + (f", {count} warnings" if count else "")
     )
+    if missing:
+        print_text(f"not copied: the meshes {', '.join(missing)}, which were not found; their paths are unchanged")
     if robot.poses:
         print_text(
             f"left out: the poses {', '.join(robot.poses)}, and q_home if one of them is the home configuration; pass "
@@ -75,14 +80,7 @@ def _write_mjcf(robot: Robot, out: Path) -> None:
     """Writes a robot as MJCF with its meshes, and prints the names of data that an MJCF cannot contain."""
     from ..simulation.mjcf_writer import write_mjcf
 
-    folder, files, missing = out.with_name(f"{out.stem}_meshes"), dict[MeshShape, str](), list[str]()
-    shapes = [each.shape for link in robot.tree.links for each in (*link.visuals, *link.collisions)]
-    for shape in dict.fromkeys(shape for shape in shapes if isinstance(shape, MeshShape)):
-        name = None if shape.path is None else _copy_mesh(shape, folder, len(files))
-        if name is None:
-            missing.append(shape.uri)
-        else:
-            files[shape] = f"{folder.name}/{name}"
+    files, missing = _copy_meshes(_mesh_shapes(robot), out, formats=(".obj",))
     out.write_text(write_mjcf(robot, mesh_files=files), encoding="utf-8", errors="surrogateescape")
     print_text(f"{out}: {len(robot.bodies)} bodies, {robot.nv} degrees of freedom, {len(files)} meshes")
     if missing:
@@ -91,8 +89,41 @@ def _write_mjcf(robot: Robot, out: Path) -> None:
         print_text("left out: velocity limits, which MJCF does not have; pass limits= when the MJCF is loaded")
 
 
-def _copy_mesh(shape: MeshShape, folder: Path, number: int) -> str | None:
-    """Copies a mesh to a folder, as binary STL unless it is .obj; returns its name, None if it cannot be read."""
+def _mesh_shapes(robot: Robot) -> list[MeshShape]:
+    """Returns the meshes of a robot, each once."""
+    shapes = [each.shape for link in robot.tree.links for each in (*link.visuals, *link.collisions)]
+    return list(dict.fromkeys(shape for shape in shapes if isinstance(shape, MeshShape)))
+
+
+def _copy_meshes(
+    shapes: Iterable[MeshShape], out: Path, *, formats: tuple[str, ...] | None
+) -> tuple[dict[MeshShape, str], list[str]]:
+    """Copies meshes to the folder NAME_meshes next to `out`.
+
+    Args:
+        shapes: the meshes.
+        out: output file.
+        formats: suffixes of the files that are copied as they are, others as binary STL; None to copy all as they are.
+
+    Returns:
+        The paths of the copies, relative to the folder of `out`, and the URIs of meshes that were not found or read.
+    """
+    folder, files, missing = out.with_name(f"{out.stem}_meshes"), dict[MeshShape, str](), list[str]()
+    numbers: dict[Path, str] = {}
+    for shape in shapes:
+        if shape.path is not None and shape.path not in numbers:
+            name = _copy_mesh(shape, folder, len(numbers), formats)
+            if name is not None:
+                numbers[shape.path] = f"{folder.name}/{name}"
+        if shape.path in numbers:
+            files[shape] = numbers[shape.path]
+        else:
+            missing.append(shape.uri)
+    return files, list(dict.fromkeys(missing))
+
+
+def _copy_mesh(shape: MeshShape, folder: Path, number: int, formats: tuple[str, ...] | None) -> str | None:
+    """Copies a mesh to a folder, see `_copy_meshes`; returns its name, None if it cannot be read."""
     from ..viewer.mesh import MAX_BYTES, read_mesh
     from ..viewer.parts import MeshError
 
@@ -100,7 +131,7 @@ def _copy_mesh(shape: MeshShape, folder: Path, number: int) -> str | None:
     assert path is not None
     try:
         data, suffix = read_regular_file(path, MAX_BYTES), path.suffix.lower()
-        if suffix != ".obj" and not _is_binary_stl(data, suffix):
+        if formats is not None and suffix not in formats and not _is_binary_stl(data, suffix):
             data, suffix = _binary_stl(read_mesh(path, shape.root)), ".stl"
     except (MeshError, OSError):
         return None
@@ -125,11 +156,19 @@ def _binary_stl(parts: Iterable[Part]) -> bytes:
     return bytes(80) + len(record).to_bytes(4, "little") + record.tobytes()
 
 
-def _relocate_meshes(text: str, robot: Robot, out: Path) -> str:
-    """Returns the document with mesh paths relative to the folder of `out`."""
-    shapes = [shape for link in robot.tree.links for shape in (*link.visuals, *link.collisions)]
-    for mesh in {each.shape for each in shapes if isinstance(each.shape, MeshShape)}:
-        if mesh.path is not None and ":" not in mesh.uri and not mesh.uri.startswith("/"):
-            relative_path = Path(os.path.relpath(mesh.path, os.path.realpath(out.parent))).as_posix()
-            text = text.replace(f"filename={quoteattr(mesh.uri)}", f"filename={quoteattr(relative_path)}")
-    return text
+def _relocate_meshes(text: str, robot: Robot, out: Path) -> tuple[str, int, list[str]]:
+    """Makes mesh paths relative to the folder of `out`, and copies meshes that other computers would not find.
+
+    Returns:
+        The document, the number of copied meshes, and the URIs of meshes that were not found.
+    """
+    shapes = _mesh_shapes(robot)
+    others = [mesh for mesh in shapes if ":" in mesh.uri or mesh.uri.startswith("/")]
+    paths, missing = _copy_meshes(others, out, formats=None)
+    copied = len(set(paths.values()))
+    for mesh in shapes:
+        if mesh.path is not None and mesh not in others:
+            paths[mesh] = Path(os.path.relpath(mesh.path, os.path.realpath(out.parent))).as_posix()
+    for mesh, path in paths.items():
+        text = text.replace(f"filename={quoteattr(mesh.uri)}", f"filename={quoteattr(path)}")
+    return text, copied, missing
