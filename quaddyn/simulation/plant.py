@@ -215,7 +215,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
     def contact_forces(self) -> dict[str, Array]:
         """Mean ground reaction force of the last step by foot, sole or named sphere: (3,) on the robot, world axes [N].
 
-        Forces on other parts of the robot are in `body_forces`.
+        Each is the sum over the contact points of the foot, whose normals may differ at edges; `contacts` has the
+        forces of single points.  Forces on other parts of the robot are in `body_forces`.
         """
         forces = {name: np.zeros(3) for name in self.spheres}
         for contact in self.contacts:
