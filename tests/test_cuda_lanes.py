@@ -46,11 +46,6 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     return found
 
 
-def limit_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives workspaces memory for 32 threads."""
-    monkeypatch.setattr(lane_program, "MAX_WORKSPACE", 1)
-
-
 def shares_constants(batch: Any) -> bool:
     """Whether no lane has written an array that all lanes share."""
     return all(np.array_equal(copy.to_numpy(), x) for x, copy in batch._workspace._shared.values())
@@ -69,12 +64,14 @@ def states(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 # -- controllers ------------------------------------------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.usefixtures("kernels")
-def test_ticks_equal_those_of_the_cpu(monkeypatch: pytest.MonkeyPatch, library: Any) -> None:
-    """With contacts, friction, references, gains and resets of single lanes, and a state that is not a number."""
-    limit_workspace(monkeypatch)
+def test_ticks_equal_those_of_the_cpu(library: Any) -> None:
+    """With contacts, friction, references, gains and resets of single lanes, and a state that is not a number.
+
+    Some threads compute two lanes.
+    """
     n, rng = 35, np.random.default_rng(1)
     controller = qd.WholeBodyController(robot())
-    batch, expected = controller.batch(n, device="cuda"), controller.batch(n, threads=1)
+    batch, expected = controller.batch(n, device="cuda", threads=20), controller.batch(n, threads=1)
     mask = rng.random(n) < 0.3
     for each in (batch, expected):
         each.set_parameters(friction=np.linspace(0.3, 0.9, n))
@@ -137,13 +134,12 @@ def test_arguments_of_ticks_are_checked(library: Any, launches: list[tuple[Any, 
 
 # -- simulations ------------------------------------------------------------------------------------------------------
 @pytest.mark.usefixtures("kernels")
-def test_steps_equal_those_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_equal_those_of_the_cpu() -> None:
     """Up to the rounding of sine and cosine; with parameters, resets, gains and torques, and NaN in one lane."""
-    limit_workspace(monkeypatch)
     n, rng, nu = 35, np.random.default_rng(0), robot().nu
     motors = qd.simulation.Actuators(robot(), delay=0.003, backlash=0.01, rotor_inertia=0.01)
     simulation = qd.Simulation(robot(), spheres={}, actuators=motors)
-    batch, expected = simulation.batch(n, device="cuda"), simulation.batch(n, threads=1)
+    batch, expected = simulation.batch(n, device="cuda", threads=1), simulation.batch(n, threads=1)
     lift, _ = states(n)
     lift[:, 2] += np.linspace(0.0, 0.02, n)
     batch.reset(q=to_device(lift)), expected.reset(q=lift)
@@ -229,6 +225,8 @@ def test_arguments_of_steps_are_checked() -> None:
 def test_unfit_devices_are_reported(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     simulation, controller = qd.Simulation(robot(), spheres={}), qd.WholeBodyController(robot())
     for owner in (simulation, controller):
+        with pytest.raises(ArgumentError, match="threads: expected"):
+            owner.batch(1, device="cuda", threads=0)
         with pytest.raises(ArgumentError, match="device: expected 'cpu', 'cuda' or 'cuda:N', got 'gpu'"):
             owner.batch(1, device="gpu")
         with pytest.raises(ArgumentError, match="'cuda:3' does not exist"):

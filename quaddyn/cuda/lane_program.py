@@ -152,7 +152,7 @@ class DeviceState(ExclusiveCall):
 class LaneWorkspace:
     """Memory of the threads of a program on a GPU, each of which begins with the same values.
 
-    There is memory for as many threads as run on the GPU at the same time, and no more than there are lanes; a thread
+    There is memory for no more threads than run on the GPU at the same time, and than there are lanes; a thread
     computes one lane after the other.
 
     Args:
@@ -161,6 +161,7 @@ class LaneWorkspace:
         kinds: their kinds.
         n: number of lanes.
         shared: arrays among them that all threads share, and that no code writes.
+        threads: maximum number of threads; None: as many as run on the GPU at the same time.
 
     Attributes:
         registers: registers of the values by name.
@@ -180,13 +181,15 @@ class LaneWorkspace:
         kinds: Mapping[str, Kind],
         n: int,
         shared: Sequence[NDArray[Any]] = (),
+        threads: int | None = None,
     ) -> None:
         gpu, memory = program.gpu, LaneMemory(list(values.values()), [kinds[name] for name in values], 1, shared)
         memory.store(0)
         block = np.ascontiguousarray(np.broadcast_to(memory.words[0, :, :1], memory.words.shape[1:]))
         self.block_bytes, self.bytes_per_thread = memory.block_bytes, memory.bytes_per_lane
         resident, fitting = program.kernel.resident_blocks(BLOCK_LANES), MAX_WORKSPACE // max(memory.block_bytes, 1)
-        self.n_blocks = blocks = max(1, min(-(-n // BLOCK_LANES), resident, fitting))
+        wanted = -(-min(n, threads or n) // BLOCK_LANES)
+        self.n_blocks = blocks = max(1, min(wanted, resident, fitting))
         self._words = CudaArray((blocks, *block.shape), block.dtype, gpu)
         self._shared, self._memory = DeviceCopies(gpu), memory
         for k in range(blocks):

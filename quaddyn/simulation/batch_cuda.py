@@ -41,6 +41,7 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
         n: number of lanes.
         index: number of the GPU.
         max_contacts: contacts for which a lane has memory.
+        threads: maximum number of threads; None: as many as run on the GPU at the same time.
 
     Attributes:
         robot: robot of each lane.
@@ -59,7 +60,9 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
     #: Names of the statuses by their number, see `SimulationBatch.status`.
     status_names = STATUS_NAMES
 
-    def __init__(self, worker: SteppedPlant, n: int, index: int, max_contacts: int = INITIAL_CONTACTS) -> None:
+    def __init__(
+        self, worker: SteppedPlant, n: int, index: int, max_contacts: int = INITIAL_CONTACTS, threads: int | None = None
+    ) -> None:
         self._gpu = gpu = device(index)
         self._state = DeviceState("batch", gpu)
         self._host = host = SimulationBatch([worker], n, exclusive_call=self._state)
@@ -76,7 +79,8 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
         plant = with_shared_memory(plant)
         layout = lane_worker._layout
         values = {"plant": plant, "layout": layout, "cursor": lane_worker._cursor}
-        self._workspace = LaneWorkspace(self._program, values, kinds | self._fields, n, shared_arrays(plant, layout))
+        shared = shared_arrays(plant, layout)
+        self._workspace = LaneWorkspace(self._program, values, kinds | self._fields, n, shared, threads)
         self._states = host._states._replace(
             keys=np.zeros((n, max_contacts), np.int64), impulses=np.zeros((n, max_contacts, 3))
         )
@@ -160,7 +164,7 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
 
     @property
     def threads(self) -> int:
-        """Number of threads, of which each computes one lane after the other: as many as the GPU runs at once."""
+        """Number of threads, each of which computes one lane after the other."""
         return BLOCK_LANES * self._workspace.n_blocks
 
     # -- time ------------------------------------------------------------------------------------------------

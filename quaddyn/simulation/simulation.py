@@ -365,7 +365,7 @@ class Simulation(Plant):
     def batch(self, n: int, *, device: Literal["cpu"] = "cpu", threads: int | None = None) -> SimulationBatch: ...
     @overload
     def batch(
-        self, n: int, *, device: str, max_contacts: int = INITIAL_CONTACTS
+        self, n: int, *, device: str, threads: int | None = None, max_contacts: int = INITIAL_CONTACTS
     ) -> SimulationBatch | CudaSimulationBatch: ...
     def batch(
         self, n: int, *, device: str = "cpu", threads: int | None = None, max_contacts: int = INITIAL_CONTACTS
@@ -378,7 +378,8 @@ class Simulation(Plant):
         Args:
             n: number of robots.
             device: "cpu", or "cuda" or "cuda:N" for a `CudaSimulationBatch`, which has not run on a GPU yet.
-            threads: number of threads on the CPU; None: the number of cores available to this process.
+            threads: number of threads; None: the number of cores available to this process.  On a GPU the maximum
+                number of those that run at the same time, each of which needs memory; None: as many as can run.
             max_contacts: contacts for which a lane has memory on a GPU; on the CPU it grows.
 
         Raises:
@@ -388,6 +389,7 @@ class Simulation(Plant):
         """
         n = check_integer("n", n)
         index, max_contacts = parse_device(device), check_integer("max_contacts", max_contacts)
+        n_workers = min(max_threads(threads), n)
         if self.held_bodies:
             raise ArgumentError("batch: not supported by a simulation with held_bodies=; make one without them")
         workers = [
@@ -395,12 +397,12 @@ class Simulation(Plant):
                 self.robot, dt=self.dt, friction=self.friction, floor=-np.inf, terrain=self.terrain,
                 actuators=self.actuators, **self._batch_arguments,
             )
-            for _ in range(min(max_threads(threads), n) if index is None else 1)
+            for _ in range(n_workers if index is None else 1)
         ]  # fmt: skip
         if index is not None:
             from .batch_cuda import CudaSimulationBatch
 
-            return CudaSimulationBatch(workers[0], n, index, max_contacts)
+            return CudaSimulationBatch(workers[0], n, index, max_contacts, threads)
         return SimulationBatch(workers, n)
 
     # -- time ------------------------------------------------------------------------------------------------

@@ -310,7 +310,7 @@ class WholeBodyController(StrictAttributes):
     @overload
     def batch(self, n: int, *, device: Literal["cpu"] = "cpu", threads: int | None = None) -> ControllerBatch: ...
     @overload
-    def batch(self, n: int, *, device: str) -> ControllerBatch | CudaControllerBatch: ...
+    def batch(self, n: int, *, device: str, threads: int | None = None) -> ControllerBatch | CudaControllerBatch: ...
     def batch(
         self, n: int, *, device: str = "cpu", threads: int | None = None
     ) -> ControllerBatch | CudaControllerBatch:
@@ -323,7 +323,8 @@ class WholeBodyController(StrictAttributes):
         Args:
             n: number of robots.
             device: "cpu", or "cuda" or "cuda:N" for a `CudaControllerBatch`, which has not run on a GPU yet.
-            threads: number of threads on the CPU; None: the number of cores available to this process.
+            threads: number of threads; None: the number of cores available to this process.  On a GPU the maximum
+                number of those that run at the same time, each of which needs memory; None: as many as can run.
 
         Raises:
             CudaError: there is no driver or GPU that can be used, or its memory is exhausted.
@@ -331,16 +332,15 @@ class WholeBodyController(StrictAttributes):
                 elements; or closed loops of the robot have no closed-form solution.
             ConcurrencyError: another call is in progress.
         """
-        n = check_integer("n", n)
-        index = parse_device(device)
+        n, index, n_threads = check_integer("n", n), parse_device(device), max_threads(threads)
         with self._exclusive_call.acquire("batch"):
             if index is not None:
                 from .controller_cuda import CudaControllerBatch
 
-                return CudaControllerBatch(self._structure, n, index, dt=self._dt, ramp_time=self.ramp_time)
-            return ControllerBatch(
-                self._structure, n, min(max_threads(threads), n), dt=self._dt, ramp_time=self.ramp_time
-            )
+                return CudaControllerBatch(
+                    self._structure, n, index, dt=self._dt, ramp_time=self.ramp_time, threads=threads
+                )
+            return ControllerBatch(self._structure, n, min(n_threads, n), dt=self._dt, ramp_time=self.ramp_time)
 
     @property
     def contact_activations(self) -> Mapping[str, float]:

@@ -71,6 +71,7 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
         index: number of the GPU.
         dt: control period [s].
         ramp_time: time over which contacts are made and broken [s].
+        threads: maximum number of threads; None: as many as run on the GPU at the same time.
 
     Attributes:
         robot: robot of each lane.
@@ -87,7 +88,16 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
     #: Names of the outcomes by their number, see `BatchCommand.outcome`.
     outcome_names = OUTCOME_NAMES
 
-    def __init__(self, structure: ControllerStructure, n: int, index: int, *, dt: float, ramp_time: float) -> None:
+    def __init__(
+        self,
+        structure: ControllerStructure,
+        n: int,
+        index: int,
+        *,
+        dt: float,
+        ramp_time: float,
+        threads: int | None = None,
+    ) -> None:
         self._gpu = gpu = device(index)
         self._state = DeviceState("batch", gpu)
         self._host = host = ControllerBatch(structure, n, 1, dt=dt, ramp_time=ramp_time, exclusive_call=self._state)
@@ -97,7 +107,7 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
         kinds, friction = self._tick.kinds, host._workspaces[0].friction
         e = with_shared_memory(host._workspaces[0].controller, structure.solver.tables)
         values, shared = {"e": e, "friction": friction}, shared_arrays(e, friction)
-        self._workspace = LaneWorkspace(self._tick, values, kinds, n, shared)
+        self._workspace = LaneWorkspace(self._tick, values, kinds, n, shared, threads)
         self._term_values = e.data.terms.values
         self._terms = lane_words(n, self._term_values.size, gpu)
         self._state.copies.add(collect_arrays(host._lanes, kinds["lanes"]))
@@ -142,7 +152,7 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
 
     @property
     def threads(self) -> int:
-        """Number of threads, of which each computes one lane after the other: as many as the GPU runs at once."""
+        """Number of threads, each of which computes one lane after the other."""
         return BLOCK_LANES * self._workspace.n_blocks
 
     # -- time ------------------------------------------------------------------------------------------------
