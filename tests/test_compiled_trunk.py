@@ -30,7 +30,7 @@ def random_trunk(rng: np.random.Generator) -> trunk_controller.TrunkState:
     trunk.slope_lowering, trunk.height, trunk.target_height = 0.3, rng.normal(size=3), 0.3
     trunk.com_offset[:], trunk.target_offset[:] = rng.normal(size=(2, 3)), rng.normal(size=2)
     trunk.remaining_time = float(rng.choice([-0.1, 1e-3, 0.5]))
-    trunk.height_trim, trunk.tilt_trim[:] = 0.01, 0.1 * rng.normal(size=2)
+    trunk.height_trim, trunk.tilt_trim[:] = 0.01, 0.03 * rng.normal(size=2)  # less than its limit along each axis
     return trunk
 
 

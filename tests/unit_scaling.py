@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import test_simulation_compiled
+from symmetry import assert_symmetric
 from test_simulation_compiled import as_python, assert_close
 
 from quaddyn.compiler import Entry
@@ -82,7 +83,7 @@ def scaled(value: Any, text: str = "") -> Any:
 
 
 def assert_compiled_equals_python(entry: Entry, *arguments: Any, **units: str) -> Any:
-    """Asserts equal results in machine code, in Python, and in other units; returns the result.
+    """Asserts equal results in machine code, in Python, in other units, elsewhere and mirrored; returns the result.
 
     Args:
         entry: the function.
@@ -98,4 +99,5 @@ def assert_compiled_equals_python(entry: Entry, *arguments: Any, **units: str) -
         assert_close(entry.python(*other), expected, entry.__name__)
     for name, x, y in zip(names, other, mine, strict=True):
         assert_close(x, scaled(y, texts.get(name, "")), f"{entry.__name__}.{name}")
+    assert_symmetric(entry, *arguments)
     return test_simulation_compiled.assert_compiled_equals_python(entry, *arguments)

@@ -1,6 +1,7 @@
 """`LocomotionMode`, and the compiled decisions about the mode of a robot on the ground."""
 
 import enum
+import math
 from typing import NamedTuple
 
 from ..compiler import Matrix, Record, Vector, compiled, entry, zeros
@@ -158,7 +159,7 @@ def is_dcm_near_edge(error_x: float, error_y: float, feet: Matrix, fraction: flo
 
 @entry("mode decisions")
 def is_stance_misplaced(feet: Matrix, path: PathState, stance: Matrix, length: float) -> bool:
-    """Returns whether a stance foot is far from its nominal position.
+    """Returns whether a stance foot is far from its nominal position, forward or sideways.
 
     Args:
         feet: (4, 3) or (4, 2) positions of the feet, world [m].
@@ -171,11 +172,11 @@ def is_stance_misplaced(feet: Matrix, path: PathState, stance: Matrix, length: f
         home[foot, 0], home[foot, 1] = compute_foothold(path, stance, foot, 0.0)
     center_x, center_y = compute_center(feet)
     home_x, home_y = compute_center(home)
-    max_offset = MAX_FOOT_OFFSET * length
+    max_offset, c, s = MAX_FOOT_OFFSET * length, math.cos(path.yaw), math.sin(path.yaw)
     for foot in range(4):
         dx = feet[foot, 0] - center_x - home[foot, 0] + home_x
         dy = feet[foot, 1] - center_y - home[foot, 1] + home_y
-        if abs(dx) > max_offset or abs(dy) > max_offset:
+        if abs(c * dx + s * dy) > max_offset or abs(c * dy - s * dx) > max_offset:
             return True
     return False
 
