@@ -81,6 +81,14 @@ def stand_up(controller: LocomotionController, _: Simulation) -> None:
     controller.stand_up()
 
 
+def lift(_: LocomotionController, plant: Simulation) -> None:
+    """Lifts the robot by 15 cm, tilted and at rest, while the controller continues."""
+    q = np.array(plant.q)
+    q[2] += 0.15
+    q[3:7] = pin.Quaternion(pin.exp3(np.array([0.1, -0.1, 0.3])) @ pin.Quaternion(q[3:7]).toRotationMatrix()).coeffs()
+    plant.reset(q)
+
+
 def lie_down(controller: LocomotionController, _: Simulation) -> None:
     """Lies down."""
     controller.lie_down()
@@ -122,6 +130,10 @@ RUNS = {
     "dropped with flickering sensors": Run(velocity={}, lift=0.15, is_measured=True, flicker=0.02, seconds=0.8),
     "dropped on a ledge with flickering sensors": Run(
         velocity={}, lift=0.1, plant={"terrain": LEDGE}, is_measured=True, flicker=0.02, seconds=1.6
+    ),
+    "dropped again in a landing and after it": Run(velocity={}, lift=0.1, events={0.3: lift, 1.3: lift}, seconds=1.9),
+    "dropped again with sensors": Run(
+        "anymal_c", velocity={}, lift=0.1, plant={"terrain": LEDGE}, events={0.45: lift}, is_measured=True, seconds=1.0
     ),
     "walks with flickering sensors": Run("solo12", velocity=CURVE, is_measured=True, flicker=0.01),
     "loaded and pulled up": Run(payload=0.25, velocity=CURVE, events={0.5: push(0.0, 0.1, 2.0, seconds=0.2)}),
