@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 import pytest
+from recorded import note
 from slow_parameters import others_slow
+from symmetry import assert_symmetric
+from test_compiled_falls import random_motion
+from test_compiled_footwork import fill
+from test_simulation_compiled import as_python
 
 import quaddyn as qd
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_runner import run_trial
-from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morphology
+from quaddyn.compiler import Entry
+from quaddyn.locomotion import FEET, LocomotionController, LocomotionMode, Morphology, landing
 from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
 from quaddyn.locomotion.contact_estimation import allocate_ground_contact, ground_lost, reset_ground_contact
 from quaddyn.locomotion.landing import (
@@ -22,13 +30,16 @@ from quaddyn.locomotion.landing import (
     SEARCH_DEPTH,
     SEARCH_SPEED,
     USABLE_REACH_FRACTION,
+    LandingState,
     can_stop_fall,
     compute_ready_positions,
     is_pressed,
+    write_landing_references,
 )
 from quaddyn.locomotion.leg_margins import measure_leg_lengths
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
+from quaddyn.locomotion.walking import WalkData
 from quaddyn.simulation import HeightField, MujocoPlant, Plane, Plant, Simulation, Terrain
 
 DT = 2e-3
@@ -164,8 +175,8 @@ def test_a_foot_is_pressed_if_it_is_in_contact_or_pushed_up_and_carries_load(
         motion=SimpleNamespace(feet=np.full((4, 3), lift)), body=SimpleNamespace(length=0.4),
         contacts=SimpleNamespace(forces=np.full((4, 3), force), trigger=SimpleNamespace(liftoff_threshold=10.0)),
     )  # fmt: skip
-    landing = SimpleNamespace(positions=np.zeros((4, 3)), in_contact=np.full(4, in_contact))
-    assert is_pressed(landing, w, 2) == (force > 10.0 and (in_contact == 1 or lift > 0.0))  # type: ignore[arg-type]
+    state = SimpleNamespace(positions=np.zeros((4, 3)), in_contact=np.full(4, in_contact))
+    assert is_pressed(state, w, 2) == (force > 10.0 and (in_contact == 1 or lift > 0.0))  # type: ignore[arg-type]
 
 
 def test_unloaded_feet_are_detected_before_legs_accelerate() -> None:
@@ -407,3 +418,55 @@ def test_light_legs_carry_load_as_soon_as_soft_ground_pushes_them_up() -> None:
     )  # fmt: skip
     run_trial(case, lambda plant, command: heights.append(plant.q[2]))
     assert len(heights) == 300 and min(heights) > 0.9 * heights[0]  # it sank by a third of its height
+
+
+# -- one tick of a landing with random records ------------------------------------------------------------------------
+#: Records that depend on the place and the heading of a robot.
+PARTS = ("body", "motion", "ground", "trunk", "path")
+
+
+class LandingTick:
+    """A function of a landing as a function of the records that depend on place and heading."""
+
+    def __init__(self, w: WalkData, entry: Entry) -> None:
+        self._w, self._function, self.__name__ = w, entry.python, entry.__name__
+
+    def python(self, state: Any, body: Any, motion: Any, ground: Any, trunk: Any, path: Any) -> None:
+        """Calls the function; its other records are left unchanged, except for the parameters of tasks."""
+        parts = {"body": body, "motion": motion, "ground": ground, "trunk": trunk, "path": path}
+        self.tasks = copy.deepcopy(self._w.tasks)
+        self._function(state, self._w._replace(tasks=self.tasks, **parts))
+
+
+def random_landing(rng: np.random.Generator) -> tuple[LandingState, WalkData]:
+    """Records of a robot between the first touchdown and a stance."""
+    robot = qd.load("go2")
+    controller, p = LocomotionController(robot, dt=DT), Morphology.from_robot(robot)
+    controller.compute(qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv)))
+    walker = copy.deepcopy(controller._walking.records.walker)
+    state, w, motion = walker.landing, walker.walk, random_motion(rng, p)
+    fill(state, rng)
+    state.reach[:] = measure_leg_lengths(robot)
+    state.in_contact[int(rng.integers(4))] = 1
+    state.depth[:], state.time_without_contact[:] = rng.uniform(0.0, 0.06, 4) * p.length, rng.uniform(0.0, 0.02, 4)
+    state.stopping_distance, state.com_weight[:] = 0.08, rng.uniform(1.0, 2.0, 3)
+    w.motion.copy_from(motion)
+    w.motion.feet[:, :2] += motion.com[:2]
+    fill(w.ground, rng)
+    w.ground.has_next_foothold[:] = 0
+    w.path.yaw, w.path.position[:] = motion.yaw, motion.com[:2]
+    w.trunk.height = rng.uniform(0.5, 1.0) * p.height, -0.1, 0.0
+    w.trunk.remaining_time = float(rng.choice([0.0, 0.1]))
+    return state, w
+
+
+@pytest.mark.parametrize("entry", [landing.stop_fall, landing.extend_legs], ids=["stop", "air"])
+@pytest.mark.parametrize("seed", range(8))
+def test_tick_of_a_landing_is_symmetric_and_as_recorded(seed: int, entry: Entry) -> None:
+    state, w = random_landing(np.random.default_rng([40, seed]))
+    tick, arguments = LandingTick(w, entry), (state, *(getattr(w, part) for part in PARTS))
+    assert_symmetric(tick, *arguments)  # type: ignore[arg-type]
+    with as_python():
+        tick.python(*arguments)
+        write_landing_references.python(state, w._replace(tasks=tick.tasks))
+    note("tick", (*arguments, tick.tasks))
