@@ -15,6 +15,7 @@ from slow_parameters import others_slow
 from symmetry import assert_symmetric
 from test_compiled_falls import random_motion
 from test_compiled_footwork import fill
+from test_resets import walker
 from test_simulation_compiled import as_python
 
 import quaddyn as qd
@@ -440,13 +441,11 @@ class LandingTick:
 
 def random_landing(rng: np.random.Generator) -> tuple[LandingState, WalkData]:
     """Records of a robot between the first touchdown and a stance."""
-    robot = qd.load("go2")
-    controller, p = LocomotionController(robot, dt=DT), Morphology.from_robot(robot)
-    controller.compute(qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv)))
-    walker = copy.deepcopy(controller._walking.records.walker)
-    state, w, motion = walker.landing, walker.walk, random_motion(rng, p)
+    records, p = copy.deepcopy(walker()), Morphology.from_robot(qd.load("go2"))
+    state, w, motion = records.landing, records.walk, random_motion(rng, p)
+    reach = state.reach.copy()
     fill(state, rng)
-    state.reach[:] = measure_leg_lengths(robot)
+    state.reach[:] = reach
     state.in_contact[int(rng.integers(4))] = 1
     state.depth[:], state.time_without_contact[:] = rng.uniform(0.0, 0.06, 4) * p.length, rng.uniform(0.0, 0.02, 4)
     state.stopping_distance, state.com_weight[:] = 0.08, rng.uniform(1.0, 2.0, 3)
