@@ -13,15 +13,6 @@ from ..kernels.differentiable import DifferentiableDynamics, DifferentiableOpera
 from ..urdf.tree import Array
 
 
-def _import_jax() -> Any:
-    """Returns the module jax.
-
-    Raises:
-        QuaddynError: JAX is not installed.
-    """
-    return import_extra("jax", "jax", name="JAX")
-
-
 class JaxDynamics(DifferentiableDynamics[Any]):
     """Dynamics of one robot on arrays of JAX: ``JaxDynamics(robot).rnea(q, v, a)``.
 
@@ -35,7 +26,7 @@ class JaxDynamics(DifferentiableDynamics[Any]):
     """
 
     def _load_library(self) -> None:
-        self._jax = _import_jax()
+        self._jax = import_extra("jax", "jax", name="JAX")
         self._functions: dict[DifferentiableOperation, Callable[..., Any]] = {}
 
     def _apply(self, operation: DifferentiableOperation, arguments: Sequence[tuple[str, Any, Array | None]]) -> Any:
@@ -58,7 +49,7 @@ class JaxDynamics(DifferentiableDynamics[Any]):
 
 def _differentiable_function(operation: DifferentiableOperation) -> Callable[..., Any]:
     """Returns an operation on arrays (..., n) with equal leading axes, with its gradient."""
-    jax = _import_jax()
+    jax = import_extra("jax", "jax", name="JAX")
 
     def compute_value(*arguments: Any) -> Array:
         return operation.value(list(map(np.asarray, arguments)))

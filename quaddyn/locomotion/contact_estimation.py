@@ -15,7 +15,6 @@ import numpy as np
 
 from ..compiler import IntVector, Matrix, Record, Tensor, Vec3, Vector, compiled, entry, norm, vec3
 from ..contact import ContactSet
-from ..dynamics.joint_placements import WorldJacobian, compute_world_jacobian
 from ..estimation.contact_forces import (
     ContactSetArrays,
     ForceFitWorkspace,
@@ -460,12 +459,6 @@ def choose_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs) -> No
 
 
 # -- entries ---------------------------------------------------------------------------------------------------------
-@entry("contacts of the feet")
-def place_joints_in_world(jacobian: WorldJacobian, q: Vector) -> None:
-    """Computes placements and world Jacobian of the joints at q (nq,)."""
-    compute_world_jacobian(jacobian, q)
-
-
 @entry("contacts of the feet")
 def estimate_contacts(
     m: ContactModel,

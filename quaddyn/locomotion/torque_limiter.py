@@ -96,7 +96,7 @@ class TorqueLimiter:
         element: the torque limits of the whole-body controller; None for those of the robot.
     """
 
-    __slots__ = ("_block", "_calls", "_index", "_parameters", "_rated_limits", "element", "max_driven_speed")
+    __slots__ = ("_block", "_call", "_index", "_parameters", "_rated_limits", "element", "max_driven_speed")
 
     def __init__(self, robot: Robot, morphology: Morphology, dt: float, limits: TorqueLimits | None) -> None:
         p = morphology
@@ -108,8 +108,8 @@ class TorqueLimiter:
             max_driven_speed=self.max_driven_speed,
             default_limit=DEFAULT_TORQUE_LIMIT * p.mass * p.gravity * p.length,
         )
-        # Clamping and damping, bound to the present limits, and the parameters of which these are a part.
-        self._calls: tuple[Callable[..., None], Callable[..., None]] | None = None
+        # Clamping bound to the present limits, and the parameters of which these are a part.
+        self._call: Callable[..., None] | None = None
         self._block: Array | None = None
 
     @property
@@ -127,18 +127,17 @@ class TorqueLimiter:
         """(nu,) maximum torques that are commanded [N m]."""
         return np.minimum(self.limits, self._parameters.default_limit)
 
-    def _bind(self) -> tuple[Callable[..., None], Callable[..., None]]:
-        """Returns clamping and damping, bound to the present limits."""
+    def _bind(self) -> Callable[..., None]:
+        """Returns clamping, bound to the present limits."""
         block = None if self.element is None else self.element.block
-        if self._calls is None or block is not self._block:
-            motors, self._block = self.motors, block
-            self._calls = clamp_torques.bind(motors), compute_damping_torques.bind(motors)
-        return self._calls
+        if self._call is None or block is not self._block:
+            self._call, self._block = clamp_torques.bind(self.motors), block
+        return self._call
 
     def clamp(self, tau: Array, state: State) -> Array:
         """Returns the torques (nu,) clamped to the limits in a state [N m]."""
         clamped = np.empty(len(tau))
-        self._bind()[0](tau, state.writable_coordinates()[1], clamped)
+        self._bind()(tau, state.writable_coordinates()[1], clamped)
         return clamped
 
     def limit_overspeed(self, tau: Array, speed: Array) -> Array:
@@ -151,9 +150,3 @@ class TorqueLimiter:
         clamped = np.empty(len(tau))
         clamp_torques(self.motors._replace(v_index=np.arange(len(tau))), tau, speed, clamped)
         return clamped
-
-    def damping_torque(self, state: State) -> Array:
-        """Computes clamped damping torques (nu,) in a state [N m]."""
-        tau = np.empty(len(self._rated_limits))
-        self._bind()[1](state.writable_coordinates()[1], tau)
-        return tau

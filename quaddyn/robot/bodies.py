@@ -77,26 +77,21 @@ def joints_in_loops(tree: Tree, loops: Iterable[KinematicLoop]) -> frozenset[str
     return frozenset(out)
 
 
-def joint_indices(bodies: Sequence[CompositeBody], root: str) -> dict[str, tuple[int, int]]:
-    """Returns, by name of independent moving joint, the indices in q and in v of its first coordinate."""
+def joint_indices(bodies: Sequence[CompositeBody], root: str, *, dependent: bool = False) -> dict[str, tuple[int, int]]:
+    """Returns, by name of moving joint, the indices in q and in v of its first coordinate.
+
+    Args:
+        bodies: bodies of a robot in the order of its model.
+        root: type of the root.
+        dependent: whether dependent joints are included; the indices are then those in q_all and v_all.
+    """
     first_indices = {}
     q, v = ROOT_SIZES[root]
     for body in bodies[1:]:
         assert body.joint is not None
-        if body.joint.independent:
+        if dependent or body.joint.independent:
             first_indices[body.joint.name] = (q, v)
             q, v = q + body.joint.nq, v + body.joint.nv
-    return first_indices
-
-
-def all_joint_indices(bodies: Sequence[CompositeBody], root: str) -> dict[str, tuple[int, int]]:
-    """Returns, by name of moving joint, the indices in q_all and v_all of its first coordinate."""
-    first_indices = {}
-    q, v = ROOT_SIZES[root]
-    for body in bodies[1:]:
-        assert body.joint is not None
-        first_indices[body.joint.name] = (q, v)
-        q, v = q + body.joint.nq, v + body.joint.nv
     return first_indices
 
 

@@ -18,7 +18,7 @@ from ..urdf.meshes import MeshFinder
 from ..urdf.srdf import NamedPose, read_poses
 from ..urdf.tree import Array, Finding, Where, frozen
 from .algorithms import Algorithms
-from .bodies import CompositeBody, all_joint_indices, joint_indices
+from .bodies import CompositeBody, joint_indices
 from .configuration import independent_joints, joint_value, set_joint_value
 from .limbs import SIDES, Limb, forward_and_left, leg_forward_and_left
 from .robot import Foot, Leg, Robot
@@ -81,7 +81,7 @@ def make_legs(
     bodies: Sequence[CompositeBody], root: str, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_all: Array
 ) -> dict[str, Leg]:
     """Returns the `Leg` records; knee direction and knee sign are evaluated with all joints at `q_all` (nq_all,)."""
-    indices = all_joint_indices(bodies, root)
+    indices = joint_indices(bodies, root, dependent=True)
     forward, left = forward_and_left(limbs)
     legs = {}
     for name, limb in limbs.items():

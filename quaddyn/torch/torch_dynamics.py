@@ -15,15 +15,6 @@ from ..kernels.differentiable import DifferentiableDynamics, DifferentiableOpera
 from ..urdf.tree import Array
 
 
-def _import_torch() -> Any:
-    """Returns the module torch.
-
-    Raises:
-        QuaddynError: PyTorch is not installed.
-    """
-    return import_extra("torch", "torch", name="PyTorch")
-
-
 class TorchDynamics(DifferentiableDynamics[Any]):
     """Dynamics of one robot on tensors of PyTorch: ``TorchDynamics(robot).rnea(q, v, a)``.
 
@@ -37,7 +28,7 @@ class TorchDynamics(DifferentiableDynamics[Any]):
     """
 
     def _load_library(self) -> None:
-        self._torch = _import_torch()
+        self._torch = import_extra("torch", "torch", name="PyTorch")
 
     def _apply(self, operation: DifferentiableOperation, arguments: Sequence[tuple[str, Any, Array | None]]) -> Any:
         torch, first = self._torch, arguments[0][1]
@@ -62,7 +53,7 @@ class TorchDynamics(DifferentiableDynamics[Any]):
 @cache
 def _functions() -> tuple[Any, Any]:
     """Returns the autograd functions of an operation and of its gradient; torch is imported at the first call."""
-    torch = _import_torch()
+    torch = import_extra("torch", "torch", name="PyTorch")
     function: Any = torch.autograd.Function
 
     class Value(function):  # type: ignore[misc]

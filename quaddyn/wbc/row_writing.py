@@ -152,15 +152,6 @@ def add_motion_equality(
     finish_equality(t.rows, t.maps.n, target, length, weight, item, row)
 
 
-@compiled(inline=False)
-def add_motion_bounds(
-    t: TickContext, J: Vector, chain: IntVector, lower: float, upper: float, weight: float, item: int, row: int
-) -> None:
-    """Appends ``lower <= J a <= upper``, J over the velocities of a chain."""
-    length = project_motion_row(t, t.rows.C[t.rows.n_limits], J, chain)
-    finish_limit(t.rows, t.maps.n, lower, upper, length, weight, item, row)
-
-
 @compiled()
 def add_joint_equality(t: TickContext, j: int, target: float, weight: float, item: int, row: int) -> None:
     """Appends ``a_j = target``."""
