@@ -327,9 +327,11 @@ def test_constant_torque_offsets_are_identified_and_drifts_are_reported(ur5: qd.
     np.testing.assert_allclose(found.offset - true.offset, offset, atol=0.4 * deviation.max())
     assert list(found.torque_offsets.values()) == found.offset.tolist() and true.remarks == ()
     joints = ur5.actuated
-    listed = [[word.split()[0] for word in remark.split(": ")[1].split(", ")] for remark in found.remarks]
+    remarks = found.remarks[:-1]
+    listed = [[word.split()[0] for word in remark.split(": ")[1].split(", ")] for remark in remarks]
     assert listed == [[joints[1], joints[3], joints[5]], [joints[5]]]
-    assert [remark.split()[0] for remark in found.remarks] == ["constant", "residuals"]
+    assert [remark.split()[0] for remark in remarks] == ["constant", "residuals"]
+    assert f"larger than the given noise (ratio: {joints[5]}" in found.remarks[-1]  # the drift is no noise
     assert found.drift[5, 0] == pytest.approx(4.0 * deviation[5], rel=0.2)
     assert any("have the mean" in remark and joints[1] in remark for remark in without.remarks)
     assert not without.offset.any() and found.noise[1] < without.noise[1]
@@ -370,6 +372,18 @@ def test_standard_deviations_match_the_actual_errors(ur5: qd.Robot) -> None:
         bands.append(((found.predict(*probe) - truth) / found.prediction_std(*probe)) ** 2)
     assert np.mean(scores) == pytest.approx(1.0, abs=0.1)
     assert np.mean(bands) == pytest.approx(1.0, abs=0.2)
+
+
+def test_standard_deviations_match_the_errors_with_force_noise_that_is_given_too_small() -> None:
+    robot, rng = qd.load("solo8"), np.random.default_rng(2)
+    base, delta, states = base_parameters(robot), perturbed_parameters(robot, rng), random_states(robot, 200, rng)
+    y, scores = torques(robot, delta, states), []
+    for _ in range(3):
+        samples, deviation, force = simulate_measurements(robot, delta, states, rng, y=y)
+        found = identify(base, samples, method="weighted", torque_noise=0.2 * deviation, force_noise=0.2 * force)
+        scores.append(((found.beta - base.project(delta)) / found.deviation) ** 2)
+        assert any("given noise" in text for text in found.remarks)
+    assert 0.7 < np.sqrt(np.mean(scores)) < 1.4
 
 
 def test_unknown_noise_is_estimated_for_each_torque(ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]) -> None:
@@ -609,11 +623,14 @@ def test_samples_are_saved_and_loaded_exactly(
     path = tmp_path / f"data.{ending}"
     arrays = (np.array(x, order=order) for x in (sample.q, sample.v, sample.a, sample.tau))
     forces = {foot: np.array(f, order=order) for foot, f in sample.forces.items()}
-    save_samples(path, go2, Samples(*arrays, forces, sample.force_application))
+    filtered = 0.2, np.tanh(sample.v)
+    save_samples(path, go2, Samples(*arrays, forces, sample.force_application, *filtered))
     shares: list[float] = []
     whole, parts = load_samples(path, go2), list(stream_samples(path, go2, chunk=7, progress=shares.append))
     assert [len(p) for p in parts] == [7] * 7 + [1]
     assert shares[-1] == 1.0
+    assert whole.noise_bandwidth == pytest.approx(0.2) and whole.direction is not None
+    np.testing.assert_array_equal(whole.direction, filtered[1])
     for field in ("q", "v", "a", "tau"):
         np.testing.assert_array_equal(getattr(whole, field), getattr(sample, field))
         np.testing.assert_array_equal(np.concatenate([getattr(p, field) for p in parts]), getattr(sample, field))

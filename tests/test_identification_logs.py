@@ -16,7 +16,14 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
-from quaddyn.identification import Samples, base_parameters, identify, load_samples, samples_from_columns
+from quaddyn.identification import (
+    Samples,
+    base_parameters,
+    identify,
+    load_samples,
+    samples_from_columns,
+    save_samples,
+)
 from quaddyn.identification.log_samples import recorded_root
 from quaddyn.runtime import MotorCommand, Recording, load_recording
 from quaddyn.simulation import Log, Measurement
@@ -659,21 +666,83 @@ def test_torques_of_mcap_files_are_those_of_the_log(encoding: Any, log: Log, hel
     assert "torque FL_hip_joint" in columns and "tau FL_hip_joint" not in columns
 
 
-def _noisy_columns(robot: qd.Robot, seed: int) -> dict[str, np.ndarray]:
-    """Returns a log of 10 s of a sum of sines with viscous friction of 2 N m s/rad and noise of 0.1 N m."""
-    dynamics, t = qd.Dynamics(robot), np.arange(0.0, 10.0, 0.004)
+def _noisy_columns(
+    robot: qd.Robot, seed: int, *, coulomb: float = 0.0, substeps: int | None = None
+) -> dict[str, np.ndarray]:
+    """Returns a log of 10 s of a sum of sines with viscous friction of 2 N m s/rad and noise of 0.1 N m.
+
+    With `substeps`, torques are means from a row to the next, computed with this number of steps, as commands are.
+    """
+    dynamics, t, n = qd.Dynamics(robot), np.arange(0.0, 10.0, 0.004), robot.nv
     w, rng = 2.0 * np.pi / 10.0 * np.arange(1, 8), np.random.default_rng(5)
-    size, phase = rng.uniform(0.1, 0.5, (6, 1, 7)) / w, w * t[:, None] + rng.uniform(0.0, 6.3, (6, 1, 7))
-    q, v, a = (
-        np.ascontiguousarray(x.sum(axis=2).T)
-        for x in (size * np.sin(phase), size * w * np.cos(phase), -size * w**2 * np.sin(phase))
-    )
-    tau = np.array([dynamics.rnea(*state) for state in zip(q, v, a, strict=True)]) + 2.0 * v
+    size, shift = rng.uniform(0.1, 0.5, (n, 1, 7)) / w, rng.uniform(0.0, 6.3, (n, 1, 7))
+
+    def motion(t: np.ndarray) -> tuple[np.ndarray, ...]:
+        phase = w * t[:, None] + shift
+        waves = (size * np.sin(phase), size * w * np.cos(phase), -size * w**2 * np.sin(phase))
+        return tuple(np.ascontiguousarray(x.sum(axis=2).T) for x in waves)
+
+    def torque(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        rigid = np.array([dynamics.rnea(*state) for state in zip(q, v, a, strict=True)])
+        return rigid + 2.0 * v + coulomb * np.sign(v)
+
+    q, v, a = motion(t)
+    if substeps is None:
+        kind, tau = "torque", torque(q, v, a)
+    else:
+        fine = t[:, None] + 0.004 * (np.arange(substeps) + 0.5) / substeps
+        kind, tau = "tau", torque(*motion(fine.ravel())).reshape(len(t), substeps, n).mean(axis=1)
     tau += 0.1 * np.random.default_rng(seed).standard_normal(tau.shape)
     columns = {"time [s]": t}
     for i, joint in enumerate(robot.actuated):
-        columns |= {f"position {joint}": q[:, i], f"velocity {joint}": v[:, i], f"torque {joint}": tau[:, i]}
+        columns |= {f"position {joint}": q[:, i], f"velocity {joint}": v[:, i], f"{kind} {joint}": tau[:, i]}
     return columns
+
+
+@pytest.mark.parametrize("name", ["ur5", "z1"])
+@pytest.mark.parametrize(("cutoff", "substeps"), [(None, None), (10.0, None), (np.inf, None), (10.0, 10)])
+def test_coulomb_friction_in_filtered_logs_has_no_bias(
+    name: str, cutoff: float | None, substeps: int | None, tmp_path: Path
+) -> None:
+    """The low-pass smooths the sign of the velocity in the torques, and the column of friction alike."""
+    robot = qd.load(name)
+    base = base_parameters(robot)
+    values = dict(zip(base.names, qd.Dynamics(robot).parameters(), strict=True))
+    values |= {name: {"fv": 2.0, "fc": 3.0}[name[:2]] for name in base.names if name[:3] in ("fv ", "fc ")}
+    is_coulomb = np.array([base.names[k].startswith("fc ") for k in base.independent])
+    samples = samples_from_columns(robot, _noisy_columns(robot, 1, coulomb=3.0, substeps=substeps), cutoff=cutoff)
+    save_samples(tmp_path / "data.npz", robot, samples)
+    for method in ("weighted", "consistent"):
+        found = identify(base, samples, method=method)
+        z = (found.beta - base.project(np.array([*values.values()]))) / found.deviation
+        assert 0.5 < np.sqrt(np.mean(z**2)) < 1.4, method  # the prior, which is true, reduces errors of a light robot
+        assert abs(z[is_coulomb].mean()) < 1.5, method
+        np.testing.assert_allclose(found.beta[is_coulomb], 3.0, atol=0.02)
+        again = identify(base, load_samples(tmp_path / "data.npz", robot), method=method)
+        np.testing.assert_allclose(again.deviation, found.deviation, rtol=1e-9)
+        np.testing.assert_allclose(again.beta, found.beta, atol=1e-9)
+        np.testing.assert_allclose(found.validate(samples).error, found.noise, rtol=1e-6)
+
+
+@pytest.mark.parametrize("cutoff", [None, np.inf])
+def test_given_noise_below_the_residuals_does_not_reduce_standard_deviations(cutoff: float | None) -> None:
+    robot = qd.load("ur5")
+    base = base_parameters(robot)
+    parameters = np.where([name.startswith("fv ") for name in base.names], 2.0, qd.Dynamics(robot).parameters())
+    for method in ("weighted", "consistent"):
+        z = []
+        for seed in range(3):
+            columns = _noisy_columns(robot, seed)
+            joint = f"torque {robot.actuated[1]}"
+            columns[joint] = columns[joint] + np.random.default_rng([seed, 1]).standard_normal(2500)
+            found = identify(base, samples_from_columns(robot, columns, cutoff=cutoff), method=method, torque_noise=0.1)
+            assert any("given noise" in text and robot.actuated[1] in text for text in found.remarks)
+            assert (
+                found.noise_ratio[1] == pytest.approx(10.0, rel=0.2)
+                and (found.noise_ratio[[0, 2, 3, 4, 5]] < 2.0).all()
+            )
+            z.append((found.beta - base.project(parameters)) / found.deviation)
+        assert 0.7 < np.sqrt(np.mean(np.square(z))) < 1.4, method
 
 
 @pytest.mark.parametrize("cutoff", [None, 10.0, np.inf])

@@ -46,6 +46,9 @@ BLOCK_LENGTHS = (4, 16, 64, 256)
 #: exceed those of noise by this number of standard deviations, and residuals this fraction of the measured force.
 MIN_BLOCKS, SIGNIFICANT_CORRELATION, MIN_CORRELATED_FRACTION = 32, 4.0, 1e-6
 
+#: Residuals contradict the given noise if their squared sum exceeds its mean by this number of standard deviations.
+SIGNIFICANT_EXCESS = 4.0
+
 
 class TriangularFactor:
     """Triangular QR factor of all rows of one equation so far.
@@ -332,9 +335,10 @@ class Accumulator:
 
     def _add(self, samples: Samples) -> None:
         robot = self.robot
-        H, y = self._regressor(samples.q, samples.v, samples.a), self._measured.generalized_forces(samples)
+        H, y = self._regressor(*samples.states), self._measured.generalized_forces(samples)
         if self.base.inertial:  # friction and rotor inertia count as known
-            y -= robot.damping * samples.v + robot.friction * np.sign(samples.v) + robot.armature * samples.a
+            direction = np.sign(samples.v) if samples.direction is None else samples.direction
+            y -= robot.damping * samples.v + robot.friction * direction + robot.armature * samples.a
         exponents = np.frexp(samples.v)[1] + np.where(samples.v == 0.0, MIN_SPEED_EXPONENT, 0) - MIN_SPEED_EXPONENT
         for counts, column in zip(self._speed_counts, np.clip(exponents, 0, N_SPEED_BINS - 1).T, strict=True):
             counts += np.bincount(column, minlength=N_SPEED_BINS)
@@ -429,7 +433,11 @@ class Accumulator:
 
     def weighted_factor(self, noise: Array) -> Array:
         """Returns the triangular factor of all rows, each divided by the noise (nv,) of its generalized force."""
-        parts = [row.in_all_columns(self.base.size) / s for row, s in zip(self.rows, noise, strict=True)]
+        return self._scaled_factor(1.0 / noise)
+
+    def _scaled_factor(self, factors: Array) -> Array:
+        """Returns the triangular factor of all rows, each times the factor (nv,) of its generalized force."""
+        parts = [row.in_all_columns(self.base.size) * s for row, s in zip(self.rows, factors, strict=True)]
         return triangular_factor(np.concatenate(parts))
 
     def whitened_factor(self) -> Array:
@@ -492,6 +500,28 @@ class Accumulator:
         For residuals that a low-pass has left that is the noise before the low-pass [N m, N].
         """
         return np.asarray(self.residuals(beta) * np.sqrt(self.correlations(beta)))
+
+    def noise_ratios(self, beta: Array) -> Array:
+        """Returns the ratio (nv,) of noise levels to the given noise, where it is significantly above 1, otherwise 1.
+
+        With `force_noise`, the noise of several generalized forces is compared together, and the ratio is the same.
+        """
+        assert self.noise is not None
+        counts = np.maximum(self.samples / self.correlations(beta) - self.base.size / self.robot.nv, 1.0)
+        squares, tolerance = self.samples * (self.residuals(beta) / self.noise) ** 2, np.sqrt(2.0 / counts)
+        if self.force_noise:
+            R = self.whitened_factor()
+            squares[:] = np.sum((R[:, :-1] @ beta - R[:, -1]) ** 2) / self.robot.nv
+            counts[:], tolerance[:] = counts.mean(), np.sqrt(2.0 / counts.sum())
+        return np.asarray(
+            np.sqrt(np.where(squares > counts * (1.0 + SIGNIFICANT_EXCESS * tolerance), squares / counts, 1.0))
+        )
+
+    def excess_noise_factor(self, ratios: Array) -> Array:
+        """Returns rows as for a fit, weighted by the excess of noise with these ratios (nv,) over the given noise."""
+        assert self.noise is not None
+        excess = np.sqrt(ratios**2 - 1.0)
+        return excess[0] * self.whitened_factor() if self.force_noise else self._scaled_factor(excess / self.noise)
 
     def residuals(self, beta: Array) -> Array:
         """Returns the root mean square (nv,) of ``Hb beta + offset - y`` in each generalized force [N m, N]."""

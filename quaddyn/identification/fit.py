@@ -57,8 +57,9 @@ def identify(
         robot: the robot, or its `base_parameters`.
         samples: the data, at once or in chunks.
         method: "least_squares", "weighted" or "consistent", see `fit_accumulated`.
-        torque_noise: (nu,) or one for all, standard deviation of the torques [N m, N].  None: unknown, and
-            estimated from the residuals where it is needed.
+        torque_noise: (nu,) or one for all, standard deviation of the torques [N m, N], by which they are weighted.
+            Where residuals are larger, standard deviations of parameters are those of the residuals.  None: unknown,
+            and estimated from the residuals where it is needed.
         force_noise: standard deviation of contact forces [N, N m]; needs `torque_noise`.  None: forces count as
             exact.
         root_noise: standard deviation of unmodeled forces on unactuated coordinates [N, N m]; needs
@@ -175,7 +176,12 @@ def fit_accumulated(
         iterations, converged = found.iterations, found.converged
         shift[[name in unknown for name in groups]] = 0.0
     correlations = accumulator.correlations(beta)
-    if method == "least_squares" or not known:
+    noise_ratio = np.ones(accumulator.robot.nv)
+    if known and method != "least_squares":
+        noise_ratio = accumulator.noise_ratios(beta - shift)  # the covariance contains the shift already
+        excess = np.nan_to_num(covariance, posinf=0.0) @ accumulator.excess_noise_factor(noise_ratio)[:, :-1].T
+        covariance = covariance + excess @ excess.T
+    else:
         n_offsets = accumulator.robot.nu if accumulator.offsets else 0
         count = float(np.sum(accumulator.samples / correlations))  # of independent residuals
         freedom = max(count - n_identifiable - n_offsets, 1.0)
@@ -203,6 +209,7 @@ def fit_accumulated(
         correlations,
         accumulator.filter_correlation(),
         prior_reducible,
+        noise_ratio,
     )
 
 

@@ -39,6 +39,8 @@ SIGNIFICANT_SHIFT = 3.0
 MIN_SHIFT_NOISE_RATIO = 0.1
 #: Correlations of residuals are reported beyond this multiple of that of noise.
 MIN_CORRELATION_RATIO = 2.0
+#: Residuals are reported beyond this multiple of the given noise.
+MIN_NOISE_EXCESS = 1.2
 #: Friction of a joint that hardly moves in more than this fraction of the samples is not identified: static friction
 #: has any value and sign.
 MAX_STICKING_FRACTION = 0.3
@@ -106,9 +108,11 @@ class Identification(FrozenArrays):
         sticking: by actuated joint the fraction of samples in which it hardly moves, see
             `Accumulator.sticking_fractions`.
         correlation: (nv,) number of correlated residuals of each generalized force worth one independent one, see
-            `Accumulator.correlations`; `covariance` accounts for it where the noise is estimated.
+            `Accumulator.correlations`, for which `covariance` accounts.
         prior_reducible: whether a smaller weight of the prior would change the base parameters noticeably.
         filter_correlation: the same number of residuals for noise alone, which the filter of the samples correlates.
+        noise_ratio: (nv,) noise that the residuals show, divided by the given `torque_noise` and `force_noise`, where
+            it is significantly larger; otherwise 1. `covariance` accounts for it.
     """
 
     base: BaseParameters
@@ -133,6 +137,7 @@ class Identification(FrozenArrays):
     correlation: Array
     filter_correlation: float
     prior_reducible: bool
+    noise_ratio: Array
 
     @property
     def torque_offsets(self) -> dict[str, float]:
@@ -145,7 +150,8 @@ class Identification(FrozenArrays):
         """Sentences about what the data do not explain or determine.
 
         These are torque offsets, mean residuals and drifts that are larger than the noise explains, correlated
-        residuals, joints that stick, base parameters that the prior shifts, and masses that show another unit.
+        residuals, residuals beyond the given noise, joints that stick, base parameters that the prior shifts, and
+        masses that show another unit.
         """
         robot = self.base.robot
         names = {robot.velocity_index(joint): joint for joint in robot.actuated}
@@ -172,9 +178,18 @@ class Identification(FrozenArrays):
             out.append(
                 f"residuals of {len(correlated)} generalized forces are not noise but correlated (number of "
                 f"samples worth one independent one: {listed}; of noise: {self.filter_correlation:.0f}); friction, "
-                "contacts, transmissions or times differ from the model; where the noise was estimated, standard "
-                "deviations are increased accordingly, but they do not contain errors of the model that the "
-                "parameters compensate"
+                "contacts, transmissions or times differ from the model; standard deviations are increased "
+                "accordingly, but they do not contain errors of the model that the parameters compensate"
+            )
+        noisy = [i for i in np.argsort(-self.noise_ratio).tolist() if self.noise_ratio[i] > MIN_NOISE_EXCESS]
+        if noisy:
+            words = (
+                f"{names.get(i, f'root component {i}')} {self.noise_ratio[i]:.2g}" for i in noisy[:MAX_LISTED_SHIFTS]
+            )
+            out.append(
+                f"residuals of {len(noisy)} generalized forces are larger than the given noise (ratio: "
+                f"{', '.join(words)}); standard deviations are increased accordingly; without torque_noise "
+                "(--torque-noise), torques are weighted by their residuals"
             )
         if self.sticking_joints:
             words = (f"{joint} {self.sticking[joint]:.0%}" for joint in self.sticking_joints)
@@ -473,13 +488,14 @@ class Identification(FrozenArrays):
         width = N_INERTIAL_COLUMNS if self.base.inertial else N_COLUMNS
         return np.asarray(self.delta.reshape(-1, width)[:, :N_INERTIAL_COLUMNS])
 
-    def predict(self, q: Array, v: Array, a: Array) -> Array:
+    def predict(self, q: Array, v: Array, a: Array, direction: Array | None = None) -> Array:
         """Predicts the generalized forces of N states, friction and rotor inertia included, torque offsets not.
 
         Args:
             q: (N, nq) configurations.
             v: (N, nv) velocities [rad/s, m/s].
             a: (N, nv) accelerations [rad/s^2, m/s^2].
+            direction: (N, nv) filtered signs of the velocities for filtered torques, see `Samples`; None: signs of v.
 
         Returns:
             (N, nv) generalized forces [N m, N].
@@ -487,7 +503,7 @@ class Identification(FrozenArrays):
         Raises:
             ArgumentError: wrong shapes or entries.
         """
-        return np.asarray(self.base.regressor()(q, v, a) @ self.beta + _known(self.base, v, a))
+        return np.asarray(self.base.regressor()(q, v, a, direction) @ self.beta + _known(self.base, v, a, direction))
 
     def prediction_std(self, q: Array, v: Array, a: Array) -> Array:
         """Returns the standard deviation of `predict` due to the uncertainty of the parameters.
@@ -544,7 +560,7 @@ class Identification(FrozenArrays):
             for piece in iterate_chunks(len(part), REGRESSION_CHUNK):
                 some = part[piece]
                 y = measured.generalized_forces(some)
-                error += ((self.predict(some.q, some.v, some.a) + self.offset - y) ** 2).sum(axis=0)
+                error += ((self.predict(*some.states) + self.offset - y) ** 2).sum(axis=0)
                 signal += (y**2).sum(axis=0)
             count += len(part)
         if count == 0:
@@ -579,12 +595,13 @@ class Identification(FrozenArrays):
         }
 
 
-def _known(base: BaseParameters, v: Array, a: Array) -> Array:
+def _known(base: BaseParameters, v: Array, a: Array, direction: Array | None) -> Array:
     """Returns torques (N, nv) of friction and rotors where these are not identified, from the robot's file."""
     robot = base.robot
     if not base.inertial:
         return np.zeros_like(v)
-    return np.asarray(robot.damping * v + robot.friction * np.sign(v) + robot.armature * a)
+    signs = np.sign(v) if direction is None else direction
+    return np.asarray(robot.damping * v + robot.friction * signs + robot.armature * a)
 
 
 def _several(names: tuple[str, ...], most: int = 3) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -320,9 +321,7 @@ def samples_from_columns(
             f"{source}: column {log.given[time_key]!r}: expected at least {MIN_SAMPLES} rows without a gap, got "
             f"{len(time)} rows in {len(pieces)} pieces"
         )
-    q, v, a, tau = (np.concatenate([getattr(part, x) for part in parts]) for x in ("q", "v", "a", "tau"))
-    contacts = {foot: np.concatenate([part.forces[foot] for part in parts]) for foot in feet}
-    return Samples(q, v, a, tau, contacts, "ground" if feet else "frame", _noise_bandwidth(frequency, step))
+    return replace(Samples.concatenate(parts), noise_bandwidth=_noise_bandwidth(frequency, step))
 
 
 def _check_other_contacts(log: _LogColumns, feet: list[str], rows: NDArray[np.intp]) -> None:
@@ -460,7 +459,22 @@ def _make_samples(
     a = accelerations(v, dt=step)
     tau = smooth(np.column_stack([column[key] for key in keys if key.split(" ")[0] in ("torque", "tau")]))
     forces = {foot: smooth(np.column_stack([column[f"force {foot} {axis}"] for axis in "xyz"])) for foot in feet}
-    return Samples(q, v, a, tau, forces, "ground" if feet else "frame")[inner]
+    # a sign, unlike the other columns, differs from its filtered values, and by this from friction in filtered torques
+    direction = smooth(_signs(v, are_means=any(key.startswith("tau ") for key in keys)))
+    return Samples(q, v, a, tau, forces, "ground" if feet else "frame", direction=direction)[inner]
+
+
+def _signs(v: Array, *, are_means: bool) -> Array:
+    """Returns the signs (N, nv) of velocities, or the means of the signs from the row before to the row after.
+
+    Means are those of velocities that change linearly between rows.
+    """
+    signs = np.sign(v)
+    if are_means:
+        steps = np.diff(v, axis=0)
+        means = np.divide(np.diff(np.abs(v), axis=0), steps, out=signs[:-1].copy(), where=steps != 0.0)
+        signs[1:-1] = 0.5 * (means[1:] + means[:-1])
+    return signs
 
 
 def _check_velocities(robot: Robot, derivative: Array, measured: Array, log: _LogColumns) -> None:

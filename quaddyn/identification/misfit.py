@@ -40,7 +40,7 @@ def likely_causes(base: BaseParameters, samples: Samples | Iterable[Samples], jo
         for piece in iterate_chunks(len(part), REGRESSION_CHUNK):
             some = part[piece]
             y = measured.generalized_forces(some)[:, index]
-            rows = np.concatenate([y, (regressor(some.q, some.v, some.a) @ beta)[:, index]], axis=1)
+            rows = np.concatenate([y, (regressor(*some.states) @ beta)[:, index]], axis=1)
             count, means, products = count + len(some), means + rows.sum(axis=0), products + rows.T @ rows
     means, products = means / max(count, 1), products / max(count, 1)
     deviation = np.sqrt(np.maximum(products.diagonal() - means**2, 0.0))

@@ -2,7 +2,8 @@
 
 An NPZ holds arrays ``q v a tau`` and ``f FOOT``, and the names of the joints in the order of tau.  A CSV names each
 column: ``q 0`` and so on, ``v 0``, ``a 0``, ``tau JOINT``, and ``f FOOT 0`` for a force at the frame, ``g FOOT 0`` for
-one at the ground; columns may be in any order, but those of one force must be in theirs.  A column or array ``t`` is
+one at the ground; columns may be in any order, but those of one force must be in theirs.  Filtered samples also have
+``direction`` (columns ``direction 0`` and so on) and ``noise_bandwidth``, see `Samples`.  A column or array ``t`` is
 ignored.  Logs are read by `quaddyn.simulation.log_files.read_columns`; they fit into memory and have no accelerations,
 see `samples_from_columns`.
 """
@@ -36,6 +37,8 @@ CHUNK_SAMPLES = 16384
 
 _FORCE = re.compile(r"f (.+) ([0-5])")
 
+#: Columns of filtered samples only, see `Samples`.
+_FILTERED = ("direction", "noise_bandwidth")
 #: Characters of a CSV's first line, and of every other one a column, at most.
 _MAX_HEADER_CHARACTERS, _MAX_ENTRY_CHARACTERS = 1 << 20, 64
 #: Times that an archive may be larger unpacked than packed: motion is no better than ten times.
@@ -57,9 +60,12 @@ def save_samples(path: str | os.PathLike[str], robot: Robot, samples: Samples) -
     """
     target = _check_ending(path)
     samples.check(robot)
+    filtered = {} if samples.direction is None else {"direction": samples.direction}
+    if samples.noise_bandwidth != 1.0:
+        filtered["noise_bandwidth"] = np.full((len(samples), 1), samples.noise_bandwidth)
     if target.suffix.lower() == ".npz":
         arrays = {"q": samples.q, "v": samples.v, "a": samples.a, "tau": samples.tau}
-        arrays |= {f"f {name}": f for name, f in samples.forces.items()}
+        arrays |= {f"f {name}": f for name, f in samples.forces.items()} | filtered
         arrays = {name: np.ascontiguousarray(x) for name, x in arrays.items()}  # rows, as they are read
         metadata = {"joints": np.array(robot.actuated, dtype=np.str_), "place": np.array(samples.force_application)}
         with target.open("wb") as file:
@@ -70,7 +76,9 @@ def save_samples(path: str | os.PathLike[str], robot: Robot, samples: Samples) -
     # The letter distinguishes forces on the ground from those at frames.
     prefix = "f" if samples.force_application == "frame" else "g"
     names += [f"{prefix} {name} {i}" for name, f in samples.forces.items() for i in range(f.shape[1])]
-    table = np.concatenate([samples.q, samples.v, samples.a, samples.tau, *samples.forces.values()], axis=1)
+    names += [f"{name} {i}" for name, x in filtered.items() for i in range(x.shape[1])]
+    parts = [samples.q, samples.v, samples.a, samples.tau, *samples.forces.values(), *filtered.values()]
+    table = np.concatenate(parts, axis=1)
     with target.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerow(names)
         np.savetxt(file, table, delimiter=",", fmt="%.17g")
@@ -99,18 +107,7 @@ def load_samples(
         ArgumentError: not a data set of this robot; the message names the file and the error.
         OSError: the file cannot be read.
     """
-    parts = list(stream_samples(path, robot, names=names, cutoff=cutoff, start=start, end=end))
-    first = parts[0]
-    q, v, a, tau = (np.concatenate([getattr(part, x) for part in parts]) for x in ("q", "v", "a", "tau"))
-    return Samples(
-        q,
-        v,
-        a,
-        tau,
-        {name: np.concatenate([part.forces[name] for part in parts]) for name in first.forces},
-        first.force_application,
-        first.noise_bandwidth,
-    )
+    return Samples.concatenate(list(stream_samples(path, robot, names=names, cutoff=cutoff, start=start, end=end)))
 
 
 def stream_samples(
@@ -245,6 +242,20 @@ def _check_ending(path: str | os.PathLike[str]) -> Path:
     return out
 
 
+def _make_samples(
+    q: Array,
+    v: Array,
+    a: Array,
+    tau: Array,
+    forces: Mapping[str, Array],
+    application: ForceApplication,
+    filtered: Mapping[str, Array],
+) -> Samples:
+    """Returns samples with the columns of `_FILTERED` that the file has; their mean bandwidth counts them correctly."""
+    bandwidth = float(np.mean(filtered["noise_bandwidth"])) if "noise_bandwidth" in filtered else 1.0
+    return Samples(q, v, a, tau, forces, application, bandwidth, filtered.get("direction"))
+
+
 # -- CSV -----------------------------------------------------------------------------------------------------------
 def _stream_csv(path: Path, robot: Robot, chunk: int, names: Mapping[str, str]) -> Iterator[tuple[Samples, float]]:
     """Yields chunks of a CSV file and the fraction read so far."""
@@ -261,7 +272,8 @@ def _stream_csv(path: Path, robot: Robot, chunk: int, names: Mapping[str, str]) 
             table = _parse_numbers(path, rows, len(header))
             q, v, a, tau = (np.ascontiguousarray(table[:, columns[x]]) for x in ("q", "v", "a", "tau"))
             f = {name: np.ascontiguousarray(table[:, c]) for name, c in forces.items()}
-            yield Samples(q, v, a, tau, f, force_application), raw.tell() / size
+            filtered = {x: np.ascontiguousarray(table[:, columns[x]]) for x in _FILTERED if x in columns}
+            yield _make_samples(q, v, a, tau, f, force_application, filtered), raw.tell() / size
 
 
 def _read_header(path: Path, file: io.TextIOWrapper) -> list[str]:
@@ -322,6 +334,9 @@ def _assign_columns(
         raise ArgumentError(f"{path}: column {Counter(header).most_common(1)[0][0]!r} occurs twice")
     expected = {x: [f"{x} {i}" for i in range(n)] for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))}
     expected["tau"] = [f"tau {joint}" for joint in robot.actuated]
+    for x, n in (("direction", robot.nv), ("noise_bandwidth", 1)):
+        if f"{x} 0" in column_by_name:
+            expected[x] = [f"{x} {i}" for i in range(n)]
     missing = [name for names in expected.values() for name in names if name not in column_by_name]
     separator = next((c for c in ";\t" if len(header) == 1 and c in header[0]), None)
     if separator is not None:
@@ -370,7 +385,7 @@ def _stream_npz(path: Path, robot: Robot, chunk: int, names: Mapping[str, str]) 
                     f"{path}: array {name!r} is missing; the file contains {', '.join(map(repr, members[:12]))}"
                 )
         for name in members:
-            if name not in ("q", "v", "a", "tau", "t", "joints", "place") and not name.startswith("f "):
+            if name not in ("q", "v", "a", "tau", "t", "joints", "place", *_FILTERED) and not name.startswith("f "):
                 raise ArgumentError(f"{path}: array {name!r} is unknown; forces are named 'f FOOT'")
         order: list[int] | slice = slice(None)
         if "joints" in members:
@@ -396,13 +411,14 @@ def _stream_npz(path: Path, robot: Robot, chunk: int, names: Mapping[str, str]) 
             )
             forces = {n[2:]: x for n, x in chunk_arrays.items() if n.startswith("f ")}
             yield (
-                Samples(
+                _make_samples(
                     chunk_arrays["q"],
                     chunk_arrays["v"],
                     chunk_arrays["a"],
                     tau,
                     forces,
                     cast(ForceApplication, force_application),
+                    {x: chunk_arrays[x] for x in _FILTERED if x in chunk_arrays},
                 ),
                 (start + count) / total,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -39,6 +39,9 @@ class Samples(FrozenArrays):
         noise_bandwidth: noise bandwidth of the filter that the samples passed, divided by half of the sampling rate:
             the fraction of white noise that is left, so that N samples count as this fraction of N independent ones; 1
             for no filter.
+        direction: (N, nv) dimensionless signs of the velocities as Coulomb friction contains them, -1 to 1 apart from
+            overshoot; of filtered torques, signs that passed the same filter. None: the signs of v, for unfiltered
+            torques.
 
     Attributes: as the arguments.
 
@@ -54,10 +57,12 @@ class Samples(FrozenArrays):
     forces: Mapping[str, Array] = field(default_factory=dict)
     force_application: ForceApplication = "frame"
     noise_bandwidth: float = 1.0
+    direction: Array | None = None
 
     def __post_init__(self) -> None:
         arrays = {"q": self.q, "v": self.v, "a": self.a, "tau": self.tau}
         arrays |= {f"forces[{name!r}]": f for name, f in self.forces.items()}
+        arrays |= {} if self.direction is None else {"direction": self.direction}
         for name, x in arrays.items():
             if not isinstance(x, np.ndarray) or x.ndim == 0:
                 raise ArgumentTypeError(f"{name}: expected an array of one row per sample, got {x!r:.40}")
@@ -70,7 +75,23 @@ class Samples(FrozenArrays):
     def __getitem__(self, which: slice | NDArray[np.intp]) -> Samples:
         """Returns a selection of the samples."""
         forces = {name: f[which] for name, f in self.forces.items()}
-        return replace(self, q=self.q[which], v=self.v[which], a=self.a[which], tau=self.tau[which], forces=forces)
+        direction = None if self.direction is None else self.direction[which]
+        q, v, a, tau = self.q[which], self.v[which], self.a[which], self.tau[which]
+        return replace(self, q=q, v=v, a=a, tau=tau, forces=forces, direction=direction)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Samples]) -> Samples:
+        """Returns the samples of several parts of one data set, at least one, in this order."""
+        q, v, a, tau = (np.concatenate([getattr(part, x) for part in parts]) for x in ("q", "v", "a", "tau"))
+        forces = {name: np.concatenate([part.forces[name] for part in parts]) for name in parts[0].forces}
+        filtered = [part.direction for part in parts if part.direction is not None]
+        direction = np.concatenate(filtered) if filtered else None
+        return replace(parts[0], q=q, v=v, a=a, tau=tau, forces=forces, direction=direction)
+
+    @property
+    def states(self) -> tuple[Array, Array, Array, Array | None]:
+        """The columns q, v, a and direction, the arguments of a regressor."""
+        return self.q, self.v, self.a, self.direction
 
     def check(self, robot: Robot) -> None:
         """Raises unless these are valid samples of a robot.
@@ -84,6 +105,8 @@ class Samples(FrozenArrays):
             UnknownNameError: a force at a frame that does not exist.
         """
         check_samples(robot, q=self.q, v=self.v, a=self.a, tau=self.tau)
+        if self.direction is not None:
+            check_samples(robot, direction=self.direction)
         for name, x in (("q", self.q), ("v", self.v), ("a", self.a), ("tau", self.tau)):
             _check_size(name, x)
         if self.force_application not in ("frame", "ground"):

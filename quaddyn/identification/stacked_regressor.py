@@ -98,19 +98,21 @@ class StackedRegressor:
         """Number of columns."""
         return len(self.columns)
 
-    def __call__(self, q: Array, v: Array, a: Array) -> Array:
+    def __call__(self, q: Array, v: Array, a: Array, direction: Array | None = None) -> Array:
         """(N, nv, width) regressors of N samples.
 
         Args:
             q: (N, nq) configurations.
             v: (N, nv) velocities [rad/s, m/s].
             a: (N, nv) accelerations [rad/s^2, m/s^2].
+            direction: (N, nv) columns of Coulomb friction, see `Samples`; None: the signs of v.
 
         Raises:
             ArgumentError: wrong shapes, entries that are not finite, or a quaternion or (cos, sin) not of unit length.
             ArgumentTypeError: not float64 arrays.
         """
-        check_samples(self.robot, q=q, v=v, a=a)
+        direction = np.sign(v) if direction is None else direction
+        check_samples(self.robot, q=q, v=v, a=a, direction=direction)
         N, nv = len(q), self.robot.nv
         H = np.empty((N, nv, self.width))
         model, data = self._model, self._data
@@ -122,7 +124,7 @@ class StackedRegressor:
                 0, 2, 1
             )
         H[:, :, self._empty] = 0.0
-        for (at, axis), values in zip(self._joint_columns, (v, np.sign(v), a), strict=True):
+        for (at, axis), values in zip(self._joint_columns, (v, direction, a), strict=True):
             H[:, axis, at] = values[:, axis]
         if not np.isfinite(H).all():
             raise ArgumentError("regressor: the result overflows although the samples are finite; pass smaller values")
