@@ -78,7 +78,10 @@ class RecordedRun(ABC):
 
     @abstractmethod
     def columns(self) -> dict[str, Array]:
-        """Returns each quantity as an array (n,) by name and unit, such as "velocity FL_hip_joint [rad/s]"."""
+        """Returns each quantity as an array (n,) by name and unit, such as "velocity FL_hip_joint [rad/s]".
+
+        Texts are in `text_columns`.
+        """
 
     @abstractmethod
     def text_columns(self) -> dict[str, Sequence[str]]:
