@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -605,6 +606,37 @@ def test_exciting_motion_of_a_joint_with_one_limit_stays_on_its_side() -> None:
 def test_invalid_exciting_motion_is_rejected(name: str, options: dict[str, float], word: str) -> None:
     with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match=word):
         exciting_trajectory(qd.load(name), **options)  # type: ignore[arg-type]
+
+
+def test_exciting_motion_is_within_effort_limits() -> None:
+    robot = qd.load("ur5", limits={"shoulder_pan_joint": qd.Limits(effort=10.0)})
+    motion = exciting_trajectory(robot, iterations=3)
+    dynamics = qd.Dynamics(robot)
+    states = motion.sample(np.arange(0.0, motion.period, 0.01))
+    tau = np.array([dynamics.rnea(*state) for state in zip(*states, strict=True)])
+    needed = np.abs(tau).max(axis=0) / robot.effort_limits
+    assert 0.8 < needed[0] < 1.0 and (needed < 1.0).all()
+    np.testing.assert_allclose(motion.effort_fractions, needed, atol=0.01)
+    joint = "shoulder_lift_joint"
+    weak = qd.load("ur5", limits={joint: qd.Limits(effort=50.0)})  # less than gravity in the middle of the range
+    with pytest.raises(qd.ArgumentError, match=f"{joint}.*needs 59.2 N m.* its effort limit is 50"):
+        exciting_trajectory(weak, iterations=3)
+
+
+def test_rounded_axes_do_not_count_for_an_exciting_motion() -> None:
+    """An axis that is rounded to four digits makes parameters that no real motion identifies."""
+    exact = qd.load("planar_3r")
+    assert isinstance(exact.source, bytes)
+    source = exact.source.decode()
+    old = re.search(r'<joint name="joint2".*?(<axis xyz="[^"]*"\s*/>)', source, re.DOTALL)
+    assert old is not None
+    axis = exact.tree.joints_by_name["joint2"].axis + np.array([1e-4, 1e-4, 1e-4])
+    text = source.replace(old[0], old[0].replace(old[1], f'<axis xyz="{axis[0]} {axis[1]} {axis[2]}"/>'))
+    rounded = qd.load(text)
+    assert base_parameters(rounded).size > base_parameters(exact).size
+    found, expected = (exciting_trajectory(robot, iterations=3) for robot in (rounded, exact))
+    assert found.certificate.rank == expected.certificate.rank and not found.certificate.is_unambiguous
+    assert found.condition == pytest.approx(expected.condition, rel=0.01)
 
 
 # -- data sets -------------------------------------------------------------------------------------------------------

@@ -79,6 +79,14 @@ def excite(
         csv.writer(file).writerow(names)
         np.savetxt(file, table, delimiter=",", fmt="%.10g")
     before, after = motion.initial_condition, motion.condition
+    worst = int(np.argmax(motion.effort_fractions))
+    fraction, joint = motion.effort_fractions[worst], robot.actuated[worst]
+    print_text(f"{motion.certificate}")
+    print_text(
+        f"largest torque according to the file: {fraction:.0%} of the effort limit of {joint}"
+        if fraction > 0.0
+        else "the file gives no effort limits; check the torques of the motion"
+    )
     print_text(f"condition number {before:.3g} -> {after:.3g}; wrote {len(t)} samples to {target}")
 
 

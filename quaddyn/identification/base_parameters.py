@@ -50,9 +50,8 @@ class RankCertificate(FrozenArrays):
         singular_values: (columns,) singular values of the stacked regressor with columns scaled to unit length, divided
             by the largest; dimensionless.
         gap: ratio of the smallest singular value above `tolerance` to the largest below it; inf if none is below.
-        ambiguous: (k,) relative singular values within 1e-12 to 1e-3, and lengths of columns treated as zero that are
-            above 1e-12 of the longest: nearly aligned axes, as tilts of a micro- to a milliradian make them; empty on
-            exact geometry.
+        ambiguous: (k,) relative singular values, and lengths of columns relative to the longest, within 1e-12 to 1e-3:
+            nearly aligned axes, as tilts of a micro- to a milliradian make them; empty on exact geometry.
         residual: largest entry of the dependent columns minus their expression in the independent ones, divided by the
             unit length of the columns (dimensionless): the check of ``tau = Hb K delta``.
         samples: number of random states that were stacked.
@@ -227,7 +226,7 @@ def base_parameters(
     K = np.zeros((r, n))
     K[np.arange(r), independent] = 1.0
     K[:, dependent] = Kd
-    doubtful = np.concatenate([sigma, short[short <= tolerance]])
+    doubtful = np.concatenate([sigma, short])  # scaled to unit length, a short column leaves no small singular value
     ambiguous = doubtful[(doubtful > AMBIGUOUS_RANGE[0]) & (doubtful < AMBIGUOUS_RANGE[1])]
     gap = float(sigma[r - 1] / max(sigma[r], np.finfo(float).tiny)) if 0 < r < n else np.inf
     certificate = RankCertificate(r, n, sigma, gap, ambiguous, residual, count, seed, tolerance)

@@ -13,14 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..deprecation import renamed_attributes
+from ..dynamics import Dynamics
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
-from .base_parameters import BaseParameters, base_parameters
+from .base_parameters import AMBIGUOUS_RANGE, BaseParameters, RankCertificate, base_parameters
 
 #: Range of motion [rad or m] and speed [rad/s or m/s] of a joint whose file gives none.
 DEFAULT_RANGE, DEFAULT_SPEED = np.pi, 3.0
+
+#: Halvings of the interval in which the largest amplitude within the effort limits is searched.
+EFFORT_BISECTIONS = 8
 
 #: Instants per period of the highest harmonic at which limits are checked; the fraction by which extrema between them
 #: could exceed a limit, (pi / 40)^2 / 2, is kept free.
@@ -45,6 +49,9 @@ class FourierTrajectory(FrozenArrays):
             where there is one.
         initial_condition: condition number of the best random candidate, from which the search began.
         seed: seed of the search.
+        effort_fractions: (nv,) largest torque of each joint that the motion needs according to the robot's file,
+            divided by its effort limit; 0 where the file gives no limit.
+        certificate: evidence for the number of base parameters to which `condition` refers.
     """
 
     robot: Robot
@@ -55,6 +62,8 @@ class FourierTrajectory(FrozenArrays):
     condition: float
     initial_condition: float
     seed: int
+    effort_fractions: Array
+    certificate: RankCertificate
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
         """Returns the states at N instants.
@@ -84,8 +93,10 @@ def exciting_trajectory(
     """Computes a trajectory of all joints of a robot with a fixed root, within its limits, of small condition number.
 
     An evolution strategy with one parent changes the Fourier coefficients of one joint after the other, by steps that
-    adapt joint by joint (Rechenberg's one-fifth rule).  Every candidate is scaled to the limits of position, velocity
-    and acceleration, so that all are feasible.  The same seed gives the same motion.
+    adapt joint by joint (Rechenberg's one-fifth rule).  Every candidate is scaled to the limits of position, velocity,
+    acceleration and effort, so that all are feasible.  The same seed gives the same motion.
+
+    Base parameters that are ambiguous, because the axes in the file are rounded, do not count.
 
     Args:
         robot: a robot with a fixed root (for a legged robot: its trunk on a stand), or its `base_parameters`.
@@ -93,15 +104,18 @@ def exciting_trajectory(
         harmonics: number of harmonics of each joint; at least 3, since rest at the start takes three coefficients.
         samples: instants of a period at which the regressor is stacked.
         iterations: number of candidates after 20 random ones.
-        margin: fraction of the position and velocity range that is not used, 0 to 1.
+        margin: fraction of the range of position, velocity and effort that is not used, 0 to 1.
         acceleration: largest acceleration of any joint [rad/s^2 or m/s^2].
         seed: seed of the search.
         progress: called with the fraction done, 0 to 1; None for no reports.
 
     Raises:
-        ArgumentError: a root that is not fixed, joints that cannot move, or an argument out of range.
+        ArgumentError: a root that is not fixed, joints that cannot move or hold the robot in the middle of their range,
+            or an argument out of range.
     """
     base = robot if isinstance(robot, BaseParameters) else base_parameters(robot)
+    if not base.certificate.is_unambiguous:
+        base = base_parameters(base.robot, inertial=base.inertial, tolerance=AMBIGUOUS_RANGE[1])
     machine = base.robot
     if machine.root != "fixed":
         raise ArgumentError(
@@ -155,7 +169,8 @@ def exciting_trajectory(
         if progress is not None:
             progress((k + 1) / iterations)
     start, sines, cosines = search.scale_to_limits(x)
-    return FourierTrajectory(machine, period, start, sines, cosines, float(np.exp(cost)), float(np.exp(first)), seed)
+    conditions, fractions = (float(np.exp(cost)), float(np.exp(first))), search.effort_fractions(start, sines, cosines)
+    return FourierTrajectory(machine, period, start, sines, cosines, *conditions, seed, fractions, base.certificate)
 
 
 class _TrajectorySearch:
@@ -195,6 +210,18 @@ class _TrajectorySearch:
         finite = np.isfinite(robot.effort_limits) & (robot.effort_limits > 0.0)
         efforts[robot.actuated_index] = np.where(finite, robot.effort_limits, 1.0)
         self._weights = 1.0 / efforts[:, None]
+        self._dynamics, self._max_effort_fraction = Dynamics(robot), 1.0 - margin
+        self._efforts = np.full(robot.nv, np.inf)
+        self._efforts[robot.actuated_index] = np.where(finite, robot.effort_limits, np.inf)
+        zero = np.zeros((robot.nv, harmonics))
+        still = self.effort_fractions(self._middle, zero, zero)
+        worst = int(np.argmax(still))
+        if still[worst] >= self._max_effort_fraction:
+            raise ArgumentError(
+                f"robot: {robot.actuated[worst]!r} of {robot.name} needs {still[worst] * self._efforts[worst]:.3g} "
+                f"N m (or N) in the middle of the range of motion, its effort limit is {self._efforts[worst]:.3g} "
+                f"(margin {margin:g}); correct the limits in the file"
+            )
 
     def scale_to_limits(self, x: Array) -> tuple[Array, Array, Array]:
         """Returns start, sines and cosines of the largest motion of this shape within the limits, from rest to rest."""
@@ -211,8 +238,26 @@ class _TrajectorySearch:
         )
         scale = np.minimum.reduce(factors)
         # Small motions stay away from the stops, large ones fill the range; both are centered.
-        start = self._middle - scale * 0.5 * (y.max(axis=0) + y.min(axis=0))
-        return start, sines * scale[:, None], cosines * scale[:, None]
+        offset = scale * 0.5 * (y.max(axis=0) + y.min(axis=0))
+        sines, cosines = sines * scale[:, None], cosines * scale[:, None]
+        low, high, fraction = 0.0, 1.0, 1.0  # of all amplitudes, within the effort limits
+        for _ in range(EFFORT_BISECTIONS):
+            of_efforts = self.effort_fractions(self._middle - fraction * offset, fraction * sines, fraction * cosines)
+            if of_efforts.max(initial=0.0) <= self._max_effort_fraction:
+                low = fraction
+                if fraction == 1.0:
+                    break
+            else:
+                high = fraction
+            fraction = 0.5 * (low + high)
+        return self._middle - low * offset, low * sines, low * cosines
+
+    def effort_fractions(self, start: Array, sines: Array, cosines: Array) -> Array:
+        """Returns the largest torques (nv,) of a motion divided by the effort limits; 0 where there is none."""
+        x, v, a = _evaluate_series(self._fine_times, self._period, start, sines, cosines)
+        q = _to_configurations(self._robot, x)
+        tau = np.array([self._dynamics.rnea(*state) for state in zip(q, v, a, strict=True)])
+        return np.asarray((np.abs(tau) / self._efforts).max(axis=0, initial=0.0))
 
     def cost(self, x: Array) -> float:
         """Returns the logarithm of the condition number of a candidate; inf where the rank is not full."""
