@@ -639,6 +639,18 @@ def test_rounded_axes_do_not_count_for_an_exciting_motion() -> None:
     assert found.condition == pytest.approx(expected.condition, rel=0.01)
 
 
+def test_advice_about_mimicking_joints_works_on_the_command_line(tmp_path: Path) -> None:
+    source = qd.load("planar_3r").source
+    assert isinstance(source, bytes)
+    head, tail = source.split(b'<joint name="joint3"')
+    file = tmp_path / "arm.urdf"
+    file.write_bytes(head + b'<joint name="joint3"' + tail.replace(b"<axis", b'<mimic joint="joint2"/><axis', 1))
+    words = ["excite", str(file), "--out", str(tmp_path / "x.csv"), "--iterations", "1"]
+    with pytest.raises(qd.ModelError, match="--no-mimic"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    assert CliRunner().invoke(app, [*words, "--no-mimic"], catch_exceptions=False).exit_code == 0
+
+
 # -- data sets -------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def sample(go2: qd.Robot) -> Samples:

@@ -413,13 +413,17 @@ def test_an_excitation_has_the_requested_duration_and_rate(tmp_path: Path, monke
         def sample(t: np.ndarray) -> list[np.ndarray]:
             return [np.outer(t, np.ones(n)) for n in (robot.nq, robot.nv, robot.nv)]
 
-        return SimpleNamespace(sample=sample, initial_condition=1234.5, condition=12.345)
+        fractions = {"effort_fractions": np.array([0.1, 0.5]), "certificate": "rank 9 of 26"}
+        return SimpleNamespace(sample=sample, initial_condition=1234.5, condition=12.345, **fractions)
 
     monkeypatch.setattr("quaddyn.identification.exciting_trajectory", motion)
     out = tmp_path / "x.csv"
     text = run_command("excite", "two_link_leg", "--out", out)
     assert asked.pop() == {"period": 10.0, "harmonics": 5, "iterations": 300, "seed": 0, "root": "fixed"}
-    assert text == f"condition number 1.23e+03 -> 12.3; wrote 1000 samples to {out}\n"
+    assert text == (
+        "rank 9 of 26\nlargest torque according to the file: 50% of the effort limit of knee\n"
+        f"condition number 1.23e+03 -> 12.3; wrote 1000 samples to {out}\n"
+    )
     table = np.loadtxt(out, delimiter=",", skiprows=1)
     assert out.read_text(encoding="utf-8").splitlines()[0] == "t,q 0,q 1,v 0,v 1,a 0,a 1"
     np.testing.assert_allclose(table, np.outer(0.01 * np.arange(1000), np.ones(7)), atol=1e-9)

@@ -49,6 +49,9 @@ RootOption = Annotated[
 PackagesOption = Annotated[
     list[Path] | None, typer.Option("--package", help="ROS package folder to find meshes in; repeatable")
 ]
+MimicOption = Annotated[
+    bool, typer.Option("--mimic/--no-mimic", help="whether joints with <mimic> follow others, or move independently")
+]
 PortOption = Annotated[int, typer.Option(min=0, max=65535, help="port of the live page; 0: any free port")]
 #: Default address of the live page, which only this machine can open.
 LOOPBACK_ADDRESS = "127.0.0.1"

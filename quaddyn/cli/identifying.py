@@ -22,7 +22,7 @@ from ..robot.root import ROOTS
 from ..safe_files import read_regular_file
 from ..urdf.mjcf import is_mjcf
 from ..urdf.tree import Array
-from .app import EXIT_REDUCED, PackagesOption, RobotArgument, RootOption, app
+from .app import EXIT_REDUCED, MimicOption, PackagesOption, RobotArgument, RootOption, app
 from .completion import COMPLETIONS
 from .console import check_writable, err, out, print_text, progress_bar, use_one_linear_algebra_thread
 
@@ -54,6 +54,7 @@ def excite(
     rate: Annotated[float, typer.Option(min=1.0, max=1e5, help="samples per second")] = 100.0,
     iterations: Annotated[int, typer.Option(min=0, help="number of candidates of the search")] = 300,
     seed: Annotated[int, typer.Option(min=0, help="random seed of the search")] = 0,
+    mimic: MimicOption = True,
 ) -> None:
     """Find a motion within the limits of a robot that excites its dynamic parameters; write it as t, q, v, a.
 
@@ -67,7 +68,7 @@ def excite(
         raise ArgumentError(
             f"--period, --rate: expected at most {MAX_SAMPLES:,} samples, got {period:g} s at {rate:g} per second"
         )
-    robot = load(source, root="fixed", packages=package or ())
+    robot = load(source, root="fixed", packages=package or (), mimic=mimic)
     with progress_bar("searching", quiet=False) as tick:
         motion = exciting_trajectory(
             robot, period=period, harmonics=harmonics, iterations=iterations, seed=seed, progress=tick
@@ -149,6 +150,7 @@ def identify(
             metavar="FILE.json", help="write friction and rotor inertia for Actuators.load, on top of the robot's"
         ),
     ] = None,
+    mimic: MimicOption = True,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
     """Identify the dynamic parameters of a robot from measured motion; a file of samples may be larger than memory.
@@ -167,7 +169,7 @@ def identify(
     use_one_linear_algebra_thread()
     names = read_column_names(column or ())
     columns = _read_log(data, names)
-    robot = _load_matching_robot(data, columns, names, source, root, package or (), quiet=as_json)
+    robot = _load_matching_robot(data, columns, names, source, root, package or (), mimic=mimic, quiet=as_json)
     motion_range, n_held_out = identification.MotionRange(robot), 0
     if columns is not None:
         interval = {"start": -np.inf if start is None else start, "end": np.inf if end is None else end}
@@ -232,7 +234,7 @@ def identify(
         else:
             target.write_text(json.dumps(report, indent=1), encoding="utf-8")
     if actuators is not None:
-        _save_actuators(result, source, package or (), actuators)
+        _save_actuators(result, source, package or (), actuators, mimic=mimic)
     if as_json:
         print(json.dumps(report, indent=2))
     else:
@@ -290,13 +292,14 @@ def _load_matching_robot(
     root: str | None,
     packages: Sequence[Path],
     *,
+    mimic: bool,
     quiet: bool,
 ) -> Robot:
     """Loads the robot; without `root`, with the root joint to which the data belong."""
     from ..identification.log_samples import recorded_root
     from ..identification.sample_files import configuration_size
 
-    robot = load(source, root=root, packages=packages)
+    robot = load(source, root=root, packages=packages, mimic=mimic)
     if root is not None:
         return robot
     if columns is not None:
@@ -305,21 +308,23 @@ def _load_matching_robot(
         size = configuration_size(data, names)
         if size is None or size == robot.nq:
             return robot
-        matching = (each for each in ROOTS if load(source, root=each, packages=packages).nq == size)
+        matching = (each for each in ROOTS if load(source, root=each, packages=packages, mimic=mimic).nq == size)
         other = next(matching, robot.root)
         why = f"the data have {size} coordinates"
     if other == robot.root:
         return robot
     if not quiet:
         print_text(f"root={other} is used, because {why}; pass --root for another root")
-    return load(source, root=other, packages=packages)
+    return load(source, root=other, packages=packages, mimic=mimic)
 
 
-def _save_actuators(result: Identification, source: str, packages: Sequence[Path], target: Path) -> None:
+def _save_actuators(
+    result: Identification, source: str, packages: Sequence[Path], target: Path, *, mimic: bool
+) -> None:
     """Writes the identified friction and rotor inertia; a robot file that has some already must be loaded without."""
     robot = result.base.robot
     if robot.damping.any() or robot.friction.any() or robot.armature.any():
-        robot = load(source, root=robot.root, packages=packages, damping=0.0, friction=0.0, armature=0.0)
+        robot = load(source, root=robot.root, packages=packages, mimic=mimic, damping=0.0, friction=0.0, armature=0.0)
         err.print(
             f"[yellow]note:[/] {escape(str(target))} contains the whole friction and rotor inertia; load the robot "
             "with damping=0, friction=0, armature=0",

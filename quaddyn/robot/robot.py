@@ -461,7 +461,8 @@ class Robot:
             name, why = next(iter(self.coupling.followers.items()))
             raise ModelError(
                 f"{what}: joint {name!r} of {self.name!r} {why}, which is not supported; "
-                "load the robot with mimic=False, so that every joint moves independently, or make that joint fixed"
+                "load the robot with mimic=False (--no-mimic), so that every joint moves independently, or make that "
+                "joint fixed"
             )
 
     def reject_loops(self, what: str) -> None:
