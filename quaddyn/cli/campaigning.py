@@ -62,7 +62,7 @@ BatchOption = Annotated[
         min=1, help="number of cases sent to a worker at a time; trials without pushes on level ground run together"
     ),
 ]
-DeviceOption = Annotated[str, typer.Option(help="cpu; there is no code of controllers and plants for GPUs")]
+DeviceOption = Annotated[str, typer.Option(help="cpu; there is no code of locomotion controllers for GPUs")]
 IgnoreMismatchOption = Annotated[
     bool, typer.Option("--ignore-mismatch", help="continue a store that another version or robot model wrote")
 ]
@@ -314,7 +314,7 @@ def check_device(device: str) -> None:
         ArgumentError: another device.
     """
     if device != "cpu":
-        reason = "controllers and simulations run on the CPU only" if device[:4] == "cuda" else "expected cpu"
+        reason = "locomotion controllers run on the CPU only" if device[:4] == "cuda" else "expected cpu"
         raise ArgumentError(f"--device: {reason}, got {device!r}; remove the option")
 
 
