@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lane_host import LaneHost
+from lane_host import HostKernel, LaneHost
 from test_cuda import find_ptxas
 
 import quaddyn as qd
@@ -100,6 +100,14 @@ def step_lane(lane: int, w: Workspace, rows: Rows, x: Matrix) -> None:
 
 
 @compiled(inline=False)
+def add_inputs(lane: int, x: Vector, out: Matrix) -> None:
+    """Adds the entries of x to those of a lane, and overwrites them."""
+    for k in range(len(x)):
+        out[lane, k] += x[k]
+        x[k] = -1.0
+
+
+@compiled(inline=False)
 def call_exponential(lane: int, x: Vector) -> None:
     """Calls a function that GPUs do not have."""
     x[lane] = math.exp(x[lane])
@@ -138,6 +146,23 @@ def test_lanes_equal_calls_with_separate_memory(n: int) -> None:
         host.memory.load(lane)
         for a, b in zip(collect_arrays(own, kind), collect_arrays(w, kind), strict=True):
             assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 4])
+def test_threads_compute_lanes_in_turn_from_the_inputs_of_each(blocks: int) -> None:
+    n, size, x = 101, 5, np.zeros(5)
+    kernel, inputs, out = (
+        HostKernel(add_inputs),
+        np.random.default_rng(0).normal(size=(4, size, 32)),
+        np.zeros((n, size)),
+    )
+    memory = LaneMemory([x], [dict(kernel.parameters)["x"]], 32 * blocks)
+    base = memory.words.ctypes.data
+    (placed,) = memory.registers(base)
+    arguments = [n, blocks, memory.block_bytes, size, inputs.ctypes.data, base + memory.first_byte(x), 0, *placed]
+    for _ in range(2):
+        kernel.launch(blocks, 32, 0, [*arguments, out.ctypes.data, n, size])
+    assert np.array_equal(out, 2.0 * inputs.transpose(0, 2, 1).reshape(-1, size)[:n])
 
 
 @settings(max_examples=30, deadline=None)
