@@ -145,3 +145,25 @@ def test_search_rejects_arguments_out_of_range() -> None:
             search(10, **options)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError):
         search(0)
+
+
+@pytest.mark.parametrize("n_failed", range(5))
+def test_attempts_at_a_claim_use_new_trials_and_half_of_the_remaining_risk(n_failed: int) -> None:
+    """The pilot trials of every level succeed, but the trials of the first attempts fail."""
+    task, levels = search(64, checks=0), list[int]()
+    asked: list[tuple[int, int]] = []
+    ask = next(task)
+    while True:
+        asked += [(ask.level, k) for k in ask.trials]
+        if min(ask.trials) >= 12 and ask.level not in levels:
+            levels.append(ask.level)
+        try:
+            ask = task.send([k < 12 or levels.index(ask.level) >= n_failed for k in ask.trials])
+        except StopIteration as end:
+            found = end.value
+            break
+    plan = interim_tests(0.95, 0.05 / 2.0 ** (n_failed + 1), failures=(0,) if n_failed < 2 else (0, 2))
+    assert levels == [63, 62, 60, 56, 48][: n_failed + 1] and found.level == levels[-1]
+    assert found.trials == plan[0].trials == found.successes
+    numbers = [k for _, k in asked if k >= 12]
+    assert len(set(numbers)) == len(numbers) and min(numbers) == 12, "a trial supports one attempt only"

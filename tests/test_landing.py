@@ -32,6 +32,7 @@ from quaddyn.locomotion.landing import (
     SEARCH_SPEED,
     USABLE_REACH_FRACTION,
     LandingState,
+    begin_landing,
     can_stop_fall,
     compute_ready_positions,
     is_pressed,
@@ -429,14 +430,14 @@ PARTS = ("body", "motion", "ground", "trunk", "path")
 class LandingTick:
     """A function of a landing as a function of the records that depend on place and heading."""
 
-    def __init__(self, w: WalkData, entry: Entry) -> None:
-        self._w, self._function, self.__name__ = w, entry.python, entry.__name__
+    def __init__(self, w: WalkData, entry: Entry, *options: float) -> None:
+        self._w, self._function, self._options, self.__name__ = w, entry.python, options, entry.__name__
 
     def python(self, state: Any, body: Any, motion: Any, ground: Any, trunk: Any, path: Any) -> None:
         """Calls the function; its other records are left unchanged, except for the parameters of tasks."""
         parts = {"body": body, "motion": motion, "ground": ground, "trunk": trunk, "path": path}
         self.tasks = copy.deepcopy(self._w.tasks)
-        self._function(state, self._w._replace(tasks=self.tasks, **parts))
+        self._function(state, self._w._replace(tasks=self.tasks, **parts), *self._options)
 
 
 def random_landing(rng: np.random.Generator) -> tuple[LandingState, WalkData]:
@@ -459,11 +460,15 @@ def random_landing(rng: np.random.Generator) -> tuple[LandingState, WalkData]:
     return state, w
 
 
-@pytest.mark.parametrize("entry", [landing.stop_fall, landing.extend_legs], ids=["stop", "air"])
-@pytest.mark.parametrize("seed", range(8))
-def test_tick_of_a_landing_is_symmetric_and_as_recorded(seed: int, entry: Entry) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [(landing.stop_fall,), (landing.extend_legs,), (begin_landing, 0.01), (begin_landing, 0.2)],
+    ids=["stop", "air", "begin", "begin after a high jump"],
+)
+@pytest.mark.parametrize("seed", range(6))
+def test_tick_of_a_landing_is_symmetric_and_as_recorded(seed: int, call: tuple[Any, ...]) -> None:
     state, w = random_landing(np.random.default_rng([40, seed]))
-    tick, arguments = LandingTick(w, entry), (state, *(getattr(w, part) for part in PARTS))
+    tick, arguments = LandingTick(w, *call), (state, *(getattr(w, part) for part in PARTS))
     assert_symmetric(tick, *arguments)  # type: ignore[arg-type]
     with as_python():
         tick.python(*arguments)
