@@ -158,6 +158,8 @@ def test_ground_loss_is_detected_with_one_sensed_contact_but_not_with_three() ->
     assert [is_lost(one) for _ in range(wait + 1)].index(True) in range(wait - 2, wait + 1)
     reset_ground_contact(footing)
     assert [is_lost(none) for _ in range(9)].index(True) <= 2 + round(0.02 * p.time_scale / DT)
+    footing = allocate_ground_contact(0.02)
+    assert [is_lost(none), is_lost(none)] == [False, True], "a single reading without contact may be an error"
 
 
 @pytest.mark.parametrize("count", range(5))

@@ -19,6 +19,7 @@ from quaddyn.locomotion import (
     contact_estimation,
     friction_model,
     gait,
+    ground_plane,
     landing,
     progress_monitor,
     slope_limiter,
@@ -67,6 +68,7 @@ RESETS: dict[str, tuple[Callable[[Walker], object], str]] = {
     "steering": (lambda e: steering.reset_steering(e.walk.steering), "steering"),
     "trunk": (lambda e: trunk_controller.reset_trunk(e.walk.trunk, 0.3), "trunk"),
     "gait": (lambda e: gait.restart_gait(e.walk.gait, e.walk.gait_limits.timing, 0.5), "gait"),
+    "plane of unknown terrain": (lambda e: ground_plane.advance_slope(e.walk.ground, 1.0), "ground"),
     "walk": (
         lambda e: walk_start.begin_walk(e.walk, e.initial_footwork, 0.1),
         "gait path ground ground_contact contacts progress steering trunk footwork",
@@ -94,6 +96,7 @@ KEPT = {
 #: Fields that single resets keep besides.
 ALSO_KEPT = {
     "tick in the air": r"landing\.(settled_time|stopping_distance|is_com_weight_changed|is_jump)",
+    "plane of unknown terrain": r"ground\.(points|has_next_foothold|slope)",
     "end of a landing": r"trunk\.(height|com_offset|tilt_trim|desired_height|desired_rate)",
 }
 
