@@ -109,6 +109,27 @@ def test_frozen_encoder_is_a_fault_only_if_the_other_joints_move(go2: qd.Robot, 
     assert faults == ({("encoder frozen", go2.actuated[0])} if is_fault else set())
 
 
+def test_foot_sensor_is_invalid_after_values_that_repeat_while_others_change(go2: qd.Robot) -> None:
+    """Readings in which no sensor changes, and a foot in the air, neither count nor restart the count."""
+    safety, off, rng = Safety(go2, dt=DT), MotorCommand.from_torques(np.zeros(12)), np.random.default_rng(0)
+    middle = 0.5 * (go2.lower_position_limits + go2.upper_position_limits)
+    feet, repeats, found = np.full(4, 1.0), np.zeros(4), set()
+    for k in range(3000):
+        last = feet.copy()
+        changes = rng.random(4) < np.array([0.01, 0.03, 0.3, 0.3]) * rng.choice([0.0, 1.0])
+        feet = np.where(changes, rng.choice([0.0, 1.0], 4) * rng.random(4), feet)
+        noise = 1e-3 * rng.standard_normal(3)
+        m = Measurement(DT * k, middle, np.zeros(12), noise, np.array([0.0, 0.0, 9.81]) + noise, foot_forces=feet)
+        report = safety.filter_command(m, off)
+        if k > 0:
+            counts = (feet == last) & (feet != 0.0) & (feet != last).any()
+            repeats = np.where(feet != last, 0, repeats + counts)
+        is_valid = repeats < safety.limit_arrays.max_frozen_readings
+        assert report.fault is None and report.valid_foot_sensors.tolist() == is_valid.tolist(), k
+        found.update(is_valid.tolist())
+    assert found == {True, False}
+
+
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if "integrated velocity" in fault.by])
 def test_inconsistent_encoder_is_detected_despite_lost_readings(name: str, go2: qd.Robot, trot: Trot) -> None:
     fault, rng = FAULTS[name], np.random.default_rng(1)
