@@ -853,6 +853,7 @@ def test_pressed_keys_are_those_of_all_pages_and_other_messages_are_ignored(go2:
             assert wait_for(lambda: viewer.pressed_keys == {"KeyW", "ShiftLeft", "ArrowLeft"})
             assert viewer.gamepad_axes == (-0.6, 0.1, 0.0)  # the largest deflections
         assert wait_for(lambda: viewer.pressed_keys == {"KeyW", "ShiftLeft"}), "a closed page holds no key"
+        assert viewer.clients == 1 and viewer.wait(0.0), "the other page is still connected"
         for junk in ("", "{", '{"KeyW": 1}', '"KeyW"', "[" * 1000, b"\xff\xfe", "null"):
             first.send(json.dumps(["KeyS"]))
             assert wait_for(lambda: viewer.pressed_keys == {"KeyS"})
@@ -1129,8 +1130,9 @@ def test_sliders_stay_within_their_limits_and_are_sent_to_later_pages(go2: qd.Ro
             5,
         ):
             page.send(json.dumps({"slide": junk}))
-        page.send(json.dumps({"slide": ["gain", 99]}))
-        assert wait_for(lambda: viewer.sliders["gain"] == 2.0)
+        for beyond, limit in ((-99, 0.0), (99, 2.0)):
+            page.send(json.dumps({"slide": ["gain", beyond]}))
+            assert wait_for(lambda limit=limit: viewer.sliders["gain"] == limit)
         with connect_page(viewer, max_size=None) as late:
             while (header := unpack(late.recv(timeout=10))[0])["kind"] != "sliders":
                 pass
