@@ -6,6 +6,7 @@ installation of ROS 2, the package is also built with it.
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import os
 import re
@@ -23,6 +24,7 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
+from quaddyn.exports.source_files import c_string_list
 from quaddyn.runtime import export_ros2
 from quaddyn.simulation import Imu, Sensors
 
@@ -35,6 +37,14 @@ TARGETS = {
     "pluginlib": ("pluginlib::pluginlib",), "rclcpp": ("rclcpp::rclcpp",),
     "rclcpp_lifecycle": ("rclcpp_lifecycle::rclcpp_lifecycle",), "sensor_msgs": (), "std_msgs": (),
 }  # fmt: skip
+
+
+def test_names_in_c_are_those_of_the_robot() -> None:
+    """C reads "??" and a further sign as one sign (a trigraph), unless a backslash is between them."""
+    names = ["plain", "a??/b", "???", 'a"b', "a\\b", "a, b", "c??"]
+    text = c_string_list(names)
+    assert "??" not in text and ast.literal_eval(f"[{text}]".replace("\\?", "?")) == names
+    assert c_string_list(["\u00e9"]) == r'"\\xe9"' and c_string_list([]) == "NULL"
 
 
 def test_files_of_the_package_name_each_other(tmp_path: Path) -> None:

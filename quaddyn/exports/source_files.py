@@ -136,4 +136,4 @@ def c_string_list(names: Sequence[str]) -> str:
     quoted = [
         name.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"') for name in names
     ]
-    return ", ".join(f'"{literal}"' for literal in quoted).replace("??", "?\\?") or "NULL"
+    return re.sub(r"\?(?=\?)", r"?\\", ", ".join(f'"{literal}"' for literal in quoted)) or "NULL"
