@@ -469,7 +469,7 @@ def random_landing(rng: np.random.Generator) -> tuple[LandingState, WalkData]:
 )
 def test_tick_of_a_landing_is_symmetric_and_as_recorded(call: tuple[Any, ...]) -> None:
     rng = np.random.default_rng(40)
-    for _ in range(40 if call[0] is landing.stop_fall else 4):
+    for _ in range(40 if call[0] is landing.stop_fall else 5):
         state, w = random_landing(rng)
         tick, arguments = LandingTick(w, *call), (state, *(getattr(w, part) for part in PARTS))
         assert_symmetric(tick, *arguments)  # type: ignore[arg-type]
