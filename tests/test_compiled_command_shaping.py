@@ -95,6 +95,35 @@ def test_compiled_velocity_limits_equal_python(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_feet_stay_within_their_workspaces_ahead_and_back(seed: int) -> None:
+    """Legs without other limits: one foot reaches the border of its workspace, and none passes it."""
+    rng = make_generator("reach", seed)
+    body = make_body(rng)
+    gait = make_gait_limits(rng, body)
+    legs = make_legs(rng, body, joint_speed=math.inf, half_width=9.0, max_inward_fraction=9.0, can_step_sideways=True)
+    gait.is_reach_known, gait.max_stride, gait.timing.has_swing_phase = True, 99.0, True
+    gait.timing.duty_factor, gait.timing.footprint_scale[:] = 0.5, rng.uniform(0.3, 1.0, 2)
+    velocity, (length, width) = rng.normal(scale=9.0, size=3), gait.timing.footprint_scale
+    reason = velocity_limits.clamp_velocity(body, legs, gait, velocity, 1.0)
+    x, y, yaw_rate = velocity
+    stance = body.nominal_stance * (length, width)
+    paths = 0.5 * gait.timing.duty_factor * gait.timing.period * (
+        np.array([x, y]) + yaw_rate * np.column_stack((-stance[:, 1], stance[:, 0]))
+    )  # fmt: skip
+    n = velocity_limits.N_DIRECTIONS
+    angles, directions = (
+        2.0 * np.pi / n * (np.arange(n) + 0.5),
+        [np.arctan2(s * paths[:, 1], s * paths[:, 0]) for s in (1, -1)],
+    )
+    radii = [
+        [np.interp(a, angles, r, period=2.0 * np.pi) for a, r in zip(each, gait.reach, strict=True)]
+        for each in directions
+    ]
+    used = np.linalg.norm(paths, axis=1) / (velocity_limits.USABLE_WORKSPACE_FRACTION * np.min(radii, axis=0))
+    assert used.max() == pytest.approx(1.0) and reason == LimitReason.LEG_REACH + int(used.argmax())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_compiled_slope_limits_equal_python(seed: int) -> None:
     rng = make_generator("slope", seed)
     body, slope = make_body(rng), slope_limiter.allocate_slope_state()
