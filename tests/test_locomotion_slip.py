@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from slow_parameters import NIGHT
 import quaddyn as qd
 from quaddyn.dynamics import State
 from quaddyn.estimation import SlipDetector
+from quaddyn.estimation.slip_detector import update_touchdown_variance
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.friction_model import (
     MIN_FRICTION,
@@ -123,10 +126,18 @@ def test_creep_proportional_to_load_is_not_a_slip(robot: Robot) -> None:
     assert detector.friction_estimate == pytest.approx(0.2, rel=0.05)
 
 
-@pytest.mark.parametrize(("gap", "detected", "dt"), [(1, True, DT), (30, False, DT), (1, True, 0.01)])
-def test_contact_lost_for_one_reading_is_not_a_touchdown(robot: Robot, gap: int, detected: bool, dt: float) -> None:
+def test_variance_of_a_touchdown_decays_and_starts_again_after_more_than_the_longest_gap() -> None:
+    model: Any = SimpleNamespace(touchdown_variance=8.0, max_gap=1.0, touchdown_decay=0.5)
+    memory: Any = SimpleNamespace(unloaded_updates=[0.0], touchdown_variance=[4.0])
+    for is_loaded, variance in ((True, 2.0), (False, 1.0), (True, 0.5), (False, 0.25), (False, 8.0), (True, 4.0)):
+        update_touchdown_variance(model, memory, 0, is_loaded)
+        assert memory.touchdown_variance == [variance]
+
+
+@pytest.mark.parametrize(("gap", "detected"), [(1, True), (30, False)])
+def test_contact_lost_for_one_reading_is_not_a_touchdown(robot: Robot, gap: int, detected: bool) -> None:
     """A foot that gathers way at the end of its stance slips; one that lands is braked at first."""
-    detector, p = SlipDetector(robot, dt=dt, length=0.3), Morphology.from_robot(robot)
+    detector, p = SlipDetector(robot, dt=DT, length=0.3), Morphology.from_robot(robot)
     for _ in range(200):
         detector.update(sliding_state(robot, 0.01), foot_forces(robot, 0.1), robot.feet)
     for _ in range(gap):

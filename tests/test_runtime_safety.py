@@ -109,6 +109,14 @@ def test_frozen_encoder_is_a_fault_only_if_the_other_joints_move(go2: qd.Robot, 
     assert faults == ({("encoder frozen", go2.actuated[0])} if is_fault else set())
 
 
+@pytest.mark.parametrize(
+    ("dt", "counts"), [(0.002, (5, 5, 25)), (0.003, (3, 3, 17)), (0.006, (2, 2, 8)), (0.2, (1, 1, 1))]
+)
+def test_times_of_limits_are_rounded_to_whole_periods(go2: qd.Robot, dt: float, counts: tuple[int, int, int]) -> None:
+    limits = SafetyLimits().to_arrays(go2, dt)
+    assert (limits.max_reading_periods, limits.violation_readings, limits.max_frozen_readings) == counts
+
+
 def test_foot_sensor_is_invalid_after_values_that_repeat_while_others_change(go2: qd.Robot) -> None:
     """Readings in which no sensor changes, and a foot in the air, neither count nor restart the count."""
     safety, off, rng = Safety(go2, dt=DT), MotorCommand.from_torques(np.zeros(12)), np.random.default_rng(0)
