@@ -117,6 +117,12 @@ def test_times_of_limits_are_rounded_to_whole_periods(go2: qd.Robot, dt: float, 
     assert (limits.max_reading_periods, limits.violation_readings, limits.max_frozen_readings) == counts
 
 
+@pytest.mark.parametrize("wrong", [np.diag([1.0, 1.0, -1.0]), -np.eye(3), 2.0 * np.eye(3), np.eye(2)])
+def test_matrices_that_are_no_rotations_of_an_imu_are_rejected(go2: qd.Robot, wrong: np.ndarray) -> None:
+    with pytest.raises(qd.ArgumentError, match="imu_rotation: expected a rotation matrix"):
+        SafetyLimits().to_arrays(go2, DT, wrong)
+
+
 def test_foot_sensor_is_invalid_after_values_that_repeat_while_others_change(go2: qd.Robot) -> None:
     """Readings in which no sensor changes, and a foot in the air, neither count nor restart the count."""
     safety, off, rng = Safety(go2, dt=DT), MotorCommand.from_torques(np.zeros(12)), np.random.default_rng(0)
