@@ -25,11 +25,6 @@ NAME = "quaddyn/QuadrupedVelocity-v0"
 needs_gymnasium = pytest.mark.skipif(importlib.util.find_spec("gymnasium") is None, reason="needs gymnasium")
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 # -- the task ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
 def test_robots_stand_with_actions_of_zero(name: str) -> None:

@@ -16,11 +16,6 @@ from quaddyn.estimation import ContactForceEstimator, MomentumObserver, Touchdow
 G = 9.81
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 class StandingController:
     """Joint PD control at home with gravity compensation."""
 

@@ -52,11 +52,6 @@ QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago"
 
 
 @pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
-@pytest.fixture(scope="module")
 def plan(go2: qd.Robot) -> RightingPlan:
     """Result of `plan_righting` for Go2, from a file."""
     with np.load(Path(__file__).parent / "data" / "righting_go2.npz") as file:

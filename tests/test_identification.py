@@ -166,11 +166,6 @@ def ur5_data(ur5: qd.Robot) -> tuple[Array, Samples, Array]:
     return delta, samples, deviation
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 @functools.cache
 def experiment(name: str) -> tuple[qd.Robot, Array, Samples, Array, float]:
     """A robot, generalized forces with other parameters at random states, and simulated measurements of them."""

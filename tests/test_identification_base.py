@@ -55,11 +55,6 @@ def tilted(name: str, tilt: float) -> qd.Robot:
     return qd.load(text.replace("</robot>", slope), root="fixed")
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 # -- the table of known ranks ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["ur5", "rx90", "puma"])
 def test_six_joint_arms_have_36_base_parameters_and_52_with_friction_and_rotors(name: str) -> None:

@@ -80,11 +80,6 @@ def test_robots_without_a_free_root_are_rejected() -> None:
 
 
 @pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
-@pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package of Go2, built by its CMakeLists.txt with the stand-ins."""
     folder = tmp_path_factory.mktemp("ros2")

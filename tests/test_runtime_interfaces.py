@@ -53,11 +53,6 @@ def wagon() -> qd.Robot:
     return qd.load(URDF, root="free")
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 def test_custom_mujoco_model_moves_as_the_robot(wagon: qd.Robot) -> None:
     """Accelerations under torques and gravity agree with those of `Dynamics` in every convention at once."""
     model, data = make_mujoco_model()

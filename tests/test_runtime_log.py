@@ -46,11 +46,6 @@ WITHOUT_GC_CONTROL = RealTimeOptions(disable_gc=False)
 
 
 @pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
-@pytest.fixture(scope="module")
 def run(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Go2 that gets up and begins to trot on noisy sensors."""
     path = tmp_path_factory.mktemp("log") / "run.qdlog"

@@ -105,11 +105,6 @@ class ListRecorder(Recorder):
             raise OSError("no space left on device")
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 class LoopSetup:
     """A loop of the parts above; the garbage collector stays enabled, since disabling it takes 0.3 s per run."""
 

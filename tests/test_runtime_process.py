@@ -49,11 +49,6 @@ from quaddyn.simulation import Actuators, Measurement, Simulation
 DT = 2e-3
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[SharedMemory]:
     made = SharedMemory(tmp_path / "ring", 12, 4, create=True)

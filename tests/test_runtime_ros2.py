@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 from raising import raises
 
 import quaddyn as qd
@@ -57,11 +56,6 @@ def joint_state(names: list[str], at: float, effort: bool = True) -> Any:
 def imu(*felt: float) -> Any:
     xyz = SimpleNamespace(x=0.1, y=0.2, z=0.3), SimpleNamespace(x=felt[0], y=felt[1], z=felt[2])
     return SimpleNamespace(angular_velocity=xyz[0], linear_acceleration=xyz[1])
-
-
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
 
 
 def test_readings_are_assigned_by_joint_name_and_time_stamped(go2: qd.Robot) -> None:

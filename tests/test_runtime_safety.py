@@ -24,11 +24,6 @@ FAULT_TICK = 150  # tick of the fault
 
 
 @pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
-@pytest.fixture(scope="module")
 def trot(go2: qd.Robot) -> Trot:
     return recorded_trot(go2)
 

@@ -52,11 +52,6 @@ def low_state(position: list[float], tick: int = 1234) -> Message:
     return state
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 def standing_position(robot: qd.Robot) -> list[float]:
     home = dict(zip(robot.actuated, robot.q_home[7:].tolist(), strict=True))
     return [home[joint] + 0.0625 * i / 12 for i, joint in enumerate(ORDER)]

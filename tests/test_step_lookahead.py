@@ -36,11 +36,6 @@ def anymal_c() -> qd.Robot:
     return qd.load("anymal_c")
 
 
-@pytest.fixture(scope="module")
-def go2() -> qd.Robot:
-    return qd.load("go2")
-
-
 def stairs(rise: float, tread: float, first: float, length: float) -> object:
     """Heights of four stairs along x, in leg lengths."""
 
