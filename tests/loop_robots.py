@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import urdf_text
+from urdf_text import inertial
 
 
 def link(name: str, mass: float, com: str, size: str = "0.0004 0.0005 0.0002", shape: str = "") -> str:
     """A link; `size` is its moments of inertia."""
-    xx, yy, zz = size.split()
-    return (
-        f'<link name="{name}"><inertial><origin xyz="{com}"/><mass value="{mass}"/><inertia ixx="{xx}" iyy="{yy}" '
-        f'izz="{zz}" ixy="0" ixz="{0.1 * float(zz)}" iyz="0"/></inertial>{shape}</link>'
-    )
+    return urdf_text.link(name, inertial(mass, com, size, f"0 {0.1 * float(size.split()[2])} 0"), shape)
 
 
 def joint(name: str, parent: str, child: str, xyz: str, axis: str, effort: float = 40.0, ends: str = "-2 2") -> str:
     """A revolute joint."""
-    low, high = ends.split()
-    return (
-        f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{child}"/><origin xyz="{xyz}"/>'
-        f'<axis xyz="{axis}"/><limit lower="{low}" upper="{high}" effort="{effort}" velocity="20"/></joint>'
-    )
+    return urdf_text.joint(name, parent, child, axis, xyz, ends=ends, effort=effort, velocity=20)
 
 
 def loop(name: str, kind: str, one: str, two: str, more: str = "", inside: str = "") -> str:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import urdf_text
 from raising import raises
+from urdf_text import inertial, link, urdf
 
 import quaddyn as qd
 from quaddyn.simulation import Actuators, MujocoPlant, Plant, Sensors, Simulation, rollout
@@ -18,10 +20,8 @@ DT, GAP = 1e-3, 0.05
 ROTOR, WHEEL = 0.5, 2.0
 
 
-TEXT = f"""<robot name="wheel"><link name="base"/><link name="wheel"><inertial><mass value="1"/>
-    <inertia ixx="1" iyy="1" izz="{WHEEL}" ixy="0" ixz="0" iyz="0"/></inertial></link>
-    <joint name="axle" type="revolute"><parent link="base"/><child link="wheel"/><axis xyz="0 0 1"/>
-    <limit effort="99" velocity="99" lower="-9" upper="9"/></joint></robot>"""
+AXLE = urdf_text.joint("axle", "base", "wheel", "0 0 1", ends="-9 9", effort=99, velocity=99)
+TEXT = urdf(link("base"), link("wheel", inertial(moments=f"1 1 {WHEEL}")), AXLE)
 
 
 @pytest.fixture(scope="module")

@@ -8,28 +8,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 from raising import raises
+from urdf_text import collision, inertial, joint, link, urdf
 
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel
 from quaddyn.kinematics.capsule_model import _cover_mesh, fit_capsules
 from quaddyn.urdf.tree import BoxShape, CylinderShape
 
+
+def arm(side: str, y: float, middle: str = "0 0 -0.1") -> str:
+    upper, lower = f"{side}_upper", f"{side}_lower"
+    tube, bar = collision('cylinder radius="0.02" length="0.2"', middle), collision('box size="0.03 0.02 0.2"', middle)
+    return (
+        link(upper, inertial(1.0, middle, "0.01 0.01 0.002"), tube)
+        + link(lower, inertial(0.5, middle, "0.004 0.004 0.001"), bar)
+        + joint(f"{side}_shoulder", "base", upper, "1 0 0", f"0 {y} 0", ends="-2.5 2.5", velocity=10)
+        + joint(f"{side}_elbow", upper, lower, "1 0 0", "0 0 -0.2", ends="-2.5 2.5", velocity=10)
+    )
+
+
 #: Two arms side by side, each of a shoulder and an elbow, that can reach each other.
-ARMS = "".join(
-    f"""
-  <link name="{side}_upper"><inertial><origin xyz="0 0 -0.1"/><mass value="1"/>
-    <inertia ixx="0.01" iyy="0.01" izz="0.002" ixy="0" ixz="0" iyz="0"/></inertial>
-    <collision><origin xyz="0 0 -0.1"/><geometry><cylinder radius="0.02" length="0.2"/></geometry></collision></link>
-  <link name="{side}_lower"><inertial><origin xyz="0 0 -0.1"/><mass value="0.5"/>
-    <inertia ixx="0.004" iyy="0.004" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial>
-    <collision><origin xyz="0 0 -0.1"/><geometry><box size="0.03 0.02 0.2"/></geometry></collision></link>
-  <joint name="{side}_shoulder" type="revolute"><parent link="base"/><child link="{side}_upper"/>
-    <origin xyz="0 {y} 0"/><axis xyz="1 0 0"/><limit lower="-2.5" upper="2.5" velocity="10" effort="60"/></joint>
-  <joint name="{side}_elbow" type="revolute"><parent link="{side}_upper"/><child link="{side}_lower"/>
-    <origin xyz="0 0 -0.2"/><axis xyz="1 0 0"/><limit lower="-2.5" upper="2.5" velocity="10" effort="40"/></joint>"""
-    for side, y in (("left", 0.12), ("right", -0.12))
-)
-URDF = f'<robot name="arms"><link name="base"/>{ARMS}</robot>'
+URDF = urdf(link("base"), arm("left", 0.12), arm("right", -0.12), name="arms")
 
 
 @pytest.fixture(scope="module")

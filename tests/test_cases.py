@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from raising import raises
+from urdf_text import inertial
 from xacro_stand_in import provide_xacro
 
 import quaddyn as qd
@@ -76,12 +77,11 @@ def test_unknown_tags_and_default_namespaces_are_passed_over_but_not_misspelled_
 
 def test_link_with_mass_above_a_floating_joint_raises_a_warning() -> None:
     text = (CASES / "quadruped_backwards" / "robot.urdf").read_text(encoding="utf-8")
-    mass = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
     joint = '<joint name="float" type="floating"><parent link="ground"/><child link="trunk"/></joint>'
-    for inertial in (mass, ""):
-        robot = qd.load(text.replace("</robot>", f'<link name="ground">{inertial}</link>{joint}</robot>'))
-        assert robot.root == "free" and robot.nv == qd.load(text).nv + 6 * bool(inertial)
-        assert any("'ground' has a mass and moves freely" in w.reason for w in robot.report.warnings) is bool(inertial)
+    for body in (inertial(), ""):
+        robot = qd.load(text.replace("</robot>", f'<link name="ground">{body}</link>{joint}</robot>'))
+        assert robot.root == "free" and robot.nv == qd.load(text).nv + 6 * bool(body)
+        assert any("'ground' has a mass and moves freely" in w.reason for w in robot.report.warnings) is bool(body)
 
 
 def test_limits_in_degrees_raise_a_warning() -> None:
@@ -167,15 +167,12 @@ def test_driven_wheels_are_rejected_by_locomotion() -> None:
 
 
 def test_spherical_joint_has_the_dynamics_of_a_ball_joint() -> None:
-    inertial = (
-        '<inertial><origin xyz="0.02 -0.1 0.05"/><mass value="2"/>'
-        '<inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0.001" ixz="0" iyz="0.002"/></inertial>'
-    )
+    body = inertial(2, "0.02 -0.1 0.05", "0.02 0.03 0.04", "0.001 0 0.002")
     text = (
         '<robot name="r"><link name="base"/><!-- a comment -->'
         '<joint name="ball" type="spherical"><parent link="base"/><child link="arm"/><origin xyz="0.1 0 0.3" '
         'rpy="0.2 0.1 0"/><axis xyz="0 0 1"/><limit effort="9" lower="0.2" upper="0.8" twist="0.3"/></joint>'
-        f'<link name="arm">{inertial}</link></robot>'
+        f'<link name="arm">{body}</link></robot>'
     )
     robot = qd.load(text)
     assert robot.joint_names == ("ball_x", "ball_y", "ball_z") and list(robot.effort_limits) == [9.0] * 3

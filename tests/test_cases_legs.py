@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+import urdf_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises
 from slow_parameters import others_slow
 from urdf_editing import CORNERS, FEET, HIP, SHANK, THIGH, Segment, Urdf, X, Y, Z, dog
+from urdf_text import collision, inertial
 
 import quaddyn as qd
 from quaddyn.locomotion.morphology import Morphology
@@ -111,7 +113,7 @@ def test_robot_that_faces_along_y_by_its_knees_is_reported() -> None:
 
 def spider(angles: Sequence[float], names: Sequence[str]) -> str:
     """Robot with legs of three joints that point outward at angles [degrees] about z: yaw, lift and knee."""
-    parts = ['<robot name="spider">', link_element("body", 2.0, (0.2, 0.2, 0.05))]
+    parts = [urdf_text.link("body", box_inertial(2.0, (0.2, 0.2, 0.05)))]
     for angle, name in zip(np.radians(angles), names, strict=True):
         parent, at, turn = "body", f"{0.12 * math.cos(angle)} {0.12 * math.sin(angle)} 0", f"0 0 {angle}"
         for part, axis, length, pitch in (
@@ -119,24 +121,17 @@ def spider(angles: Sequence[float], names: Sequence[str]) -> str:
             ("b", "0 1 0", 0.08, 1.7),
             ("c", "0 1 0", 0.12, 0),
         ):
-            foot = f'<collision><origin xyz="{length} 0 0"/><geometry><sphere radius="0.01"/></geometry></collision>'
-            parts.append(link_element(f"{name}_{part}", 0.05, (length, 0.02, 0.02), foot if part == "c" else ""))
-            parts.append(
-                f'<joint name="{name}_j{part}" type="revolute"><parent link="{parent}"/><child link="{name}_{part}"/>'
-                f'<origin xyz="{at}" rpy="{turn}"/><axis xyz="{axis}"/>'
-                '<limit lower="-1" upper="1" effort="9" velocity="9"/></joint>'
-            )
+            foot = collision('sphere radius="0.01"', f"{length} 0 0") if part == "c" else ""
+            parts.append(urdf_text.link(f"{name}_{part}", box_inertial(0.05, (length, 0.02, 0.02)), foot))
+            parts.append(urdf_text.joint(f"{name}_j{part}", parent, f"{name}_{part}", axis, at, turn, ends="-1 1"))
             parent, at, turn = f"{name}_{part}", f"{length} 0 0", f"0 {pitch} 0"
-    return "".join(parts) + "</robot>"
+    return urdf_text.urdf(*parts, name="spider")
 
 
-def link_element(name: str, mass: float, size: tuple[float, float, float], more: str = "") -> str:
-    """Link with the mass properties of a box."""
-    x, y, z = size
-    moments = zip(("ixx", "iyy", "izz"), (y * y + z * z, x * x + z * z, x * x + y * y), strict=True)
-    inertia = " ".join(f'{key}="{mass / 12 * value}"' for key, value in moments)
-    inertial = f'<inertial><mass value="{mass}"/><inertia {inertia} ixy="0" ixz="0" iyz="0"/></inertial>'
-    return f'<link name="{name}">{inertial}{more}</link>'
+def box_inertial(mass: float, size: tuple[float, float, float]) -> str:
+    """Mass properties of a box."""
+    x, y, z = (mass / 12 * length * length for length in size)
+    return inertial(mass, moments=f"{y + z} {x + z} {x + y}")
 
 
 @pytest.mark.parametrize("turn", [0.0, 90.0, 180.0, 270.0])

@@ -7,28 +7,23 @@ import pinocchio as pin
 import pytest
 from raising import raises
 from random_trees import random_robot, random_states
+from urdf_text import inertial, joint, link, urdf
 
 import quaddyn as qd
 from quaddyn.dynamics import UNIT_NORM_TOLERANCE, Dynamics, State
 from quaddyn.dynamics.state import _view_placements
 
-LIMIT = '<limit lower="-1" upper="1" velocity="5" effort="50"/>'
-SLIDE = f'type="prismatic"><parent link="{{}}"/><child link="{{}}"/><axis xyz="1 0 0"/>{LIMIT}</joint>'
-SWING = 'type="continuous"><parent link="{}"/><child link="{}"/><axis xyz="0 1 0"/></joint>'
+SLIDE, SWING = {"kind": "prismatic", "axis": "1 0 0", "ends": "-1 1"}, {"kind": "continuous"}
 
 
 def two_joints(first, second):
-    return f"""
-    <robot name="two_joints">
-      <link name="rail"/>
-      <link name="cart"><inertial><mass value="2"/>
-        <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-      <link name="rod"><inertial><origin xyz="0 0 -0.4"/><mass value="1"/>
-        <inertia ixx="0.02" iyy="0.03" izz="0.01" ixy="0" ixz="0.002" iyz="0"/></inertial></link>
-      <joint name="one" {first.format("rail", "cart")}
-      <joint name="two" {second.format("cart", "rod")}
-    </robot>
-    """
+    return urdf(
+        link("rail"),
+        link("cart", inertial(2, moments=0.1)),
+        link("rod", inertial(1, "0 0 -0.4", "0.02 0.03 0.01", "0 0.002 0")),
+        joint("one", "rail", "cart", **first),
+        joint("two", "cart", "rod", **second),
+    )
 
 
 ROBOTS = {
@@ -402,8 +397,7 @@ def test_continuous_joint_off_the_circle_raises_and_names_the_joint():
 
 @pytest.mark.parametrize(("kind", "unit"), [("planar", slice(4, 6)), ("floating", slice(5, 9))])
 def test_unit_norms_of_inner_joints_are_checked(kind, unit):
-    joint = f'type="{kind}"><parent link="{{}}"/><child link="{{}}"/><axis xyz="0 0 1"/></joint>'
-    dyn = Dynamics(qd.load(two_joints(SWING, joint), root="fixed"))
+    dyn = Dynamics(qd.load(two_joints(SWING, {"kind": kind, "axis": "0 0 1"}), root="fixed"))
     q, v, a = sample(dyn)
     close(dyn.rnea(q, v, a), dyn.crba(q) @ a + dyn.nle(q, v))
     q[unit] *= 1.001
@@ -642,12 +636,8 @@ def test_wrong_sizes_are_rejected_without_validation(nq, nv):
 
 def test_nan_is_rejected_if_torques_do_not_depend_on_it():
     """The torque of a single prismatic joint does not depend on its position."""
-    inertial = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
-    slide = qd.Dynamics(qd.load(
-        f'<robot name="r"><link name="a">{inertial}</link><link name="b">{inertial}</link><joint name="j" '
-        'type="prismatic"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>'
-        '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>', root="fixed"
-    ))  # fmt: skip
+    text = urdf(link("a"), link("b", inertial()), joint("j", "a", "b", "0 0 1", kind="prismatic"))
+    slide = qd.Dynamics(qd.load(text, root="fixed"))
     assert slide.rnea([0.3], [0.0], [0.0]) == pytest.approx([9.81])
     for k in range(3):
         state = [[0.0], [0.0], [0.0]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from urdf_text import inertial, joint, link, urdf
 
 import quaddyn as qd
 from quaddyn.simulation.step_model import SLOP
@@ -11,15 +12,9 @@ from quaddyn.simulation.step_model import SLOP
 
 def pendulum(lower: float = -0.5, upper: float = 1.0) -> qd.Robot:
     """One link of 1 kg, 1 m long, that rotates about y and hangs at 0."""
-    return qd.load(
-        f"""<robot name="pendulum"><link name="world"/><link name="rod"><inertial>
-        <origin xyz="0 0 -1"/><mass value="1"/>
-        <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
-        <joint name="hinge" type="revolute"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/>
-        <limit lower="{lower}" upper="{upper}" effort="100" velocity="100"/></joint></robot>""",
-        root="fixed",
-        q_home=np.zeros(1),
-    )
+    hinge = joint("hinge", "world", "rod", ends=f"{lower} {upper}", effort=100, velocity=100)
+    rod = link("rod", inertial(1.0, "0 0 -1", 0.01))
+    return qd.load(urdf(link("world"), rod, hinge), root="fixed", q_home=np.zeros(1))
 
 
 @pytest.mark.parametrize("contact", ["frictional", "rigid", "compliant"])

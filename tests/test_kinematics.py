@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises
 from slow_parameters import NIGHT, others_slow
+from urdf_text import inertial, joint, link, urdf
 
 import quaddyn as qd
 from quaddyn.errors import UnreachableError
@@ -457,9 +458,7 @@ def rpy(R):
 def random_leg(rng, *, has_abduction=True, links=2, tilt=0.0):
     """URDF text of one leg with random placements, axes and signs; `tilt` tilts the knee's axis [rad]."""
     count = links + has_abduction
-    size = 'inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"'
-    inertial = f'<inertial><mass value="1"/><{size}/></inertial>'
-    parts, R = ['<robot name="random"><link name="l0"/>'], np.eye(3)
+    parts, R = [link("l0")], np.eye(3)
     bending = rng.normal(size=3)
     bending /= np.linalg.norm(bending)
     for i in range(count):
@@ -473,16 +472,11 @@ def random_leg(rng, *, has_abduction=True, links=2, tilt=0.0):
         def text(x):
             return " ".join(repr(float(y)) for y in x)
 
-        parts.append(
-            f'<link name="l{i + 1}">{inertial}</link><joint name="j{i + 1}" type="revolute"><parent link="l{i}"/>'
-            f'<child link="l{i + 1}"/><origin xyz="{text(0.3 * rng.normal(size=3))}" rpy="{text(rpy(turn))}"/>'
-            f'<axis xyz="{text(axis)}"/><limit lower="-3.1" upper="3.1" effort="1" velocity="1"/></joint>'
-        )
-    parts.append(
-        f'<link name="foot"/><joint name="tip" type="fixed"><parent link="l{count}"/><child link="foot"/>'
-        f'<origin xyz="{text(0.3 * rng.normal(size=3))}"/></joint></robot>'
-    )
-    return "".join(parts)
+        place = text(0.3 * rng.normal(size=3)), text(rpy(turn))
+        parts.append(link(f"l{i + 1}", inertial(moments=0.01)))
+        parts.append(joint(f"j{i + 1}", f"l{i}", f"l{i + 1}", text(axis), *place, ends="-3.1 3.1"))
+    tip = joint("tip", f"l{count}", "foot", xyz=text(0.3 * rng.normal(size=3)), kind="fixed")
+    return urdf(*parts, link("foot"), tip, name="random")
 
 
 @settings(deadline=None, max_examples=40 if NIGHT else 20)
@@ -564,22 +558,14 @@ def test_targets_use_root_link_frame_and_branch_names_use_trunk_frame():
 @functools.cache
 def odd_leg(roll="0.02 0.03 0"):
     """A leg with the joints pitch, roll, pitch: hip flexion precedes abduction."""
-
-    def joint(i, xyz, axis):
-        return (
-            f'<joint name="j{i}" type="revolute"><parent link="l{i - 1}"/><child link="l{i}"/><origin xyz="{xyz}"/>'
-            f'<axis xyz="{axis}"/><limit lower="-1.5" upper="1.5" effort="1" velocity="1"/></joint><link name="l{i}">'
-            '<inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>'
-            "</link>"
-        )
-
-    text = (
-        '<robot name="odd"><link name="l0"/>'
-        + joint(1, "0.1 0 0", "0 1 0")
-        + joint(2, roll, "1 0 0")
-        + joint(3, "0 0.01 -0.2", "0 1 0")
-        + '<link name="foot"/><joint name="tip" type="fixed"><parent link="l3"/><child link="foot"/>'
-        '<origin xyz="0 0 -0.2"/></joint></robot>'
+    text = urdf(
+        link("l0"),
+        *(link(name, inertial(moments=0.01)) for name in ("l1", "l2", "l3")),
+        link("foot"),
+        joint("j1", "l0", "l1", "0 1 0", "0.1 0 0"),
+        joint("j2", "l1", "l2", "1 0 0", roll),
+        joint("j3", "l2", "l3", "0 1 0", "0 0.01 -0.2"),
+        joint("tip", "l3", "foot", xyz="0 0 -0.2", kind="fixed"),
     )
     return LegKinematics(qd.load(text, root="fixed", legs=LEGS[3]), "leg")
 

@@ -14,9 +14,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import urdf_editing
+import urdf_text
 from raising import raises
 from slow_parameters import others_slow
 from urdf_editing import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segment, Urdf, X, Y, Z, dog, leg_names
+from urdf_text import collision, inertial
 
 import quaddyn as qd
 from quaddyn.robot.catalogue import example_robot_folder
@@ -643,19 +645,16 @@ def test_legs_at_the_sides_of_a_cross_bend_outward_for_either_sign_of_their_axes
     ("shape", "guess"),
     [
         ("", "no shape gives the radius of the wheel"),
-        ('<box size="0.16 0.05 0.12"/>', ""),
-        ('<box size="0.12 0.05 0.16"/>', ""),
-        ('<sphere radius="0.08"/>', ""),
+        ('box size="0.16 0.05 0.12"', ""),
+        ('box size="0.12 0.05 0.16"', ""),
+        ('sphere radius="0.08"', ""),
     ],
 )
 def test_wheel_has_the_radius_of_its_shape_or_of_a_disc_with_its_inertia(shape: str, guess: str) -> None:
     mass, radius = 0.5, 0.08
-    spin = f'ixx="1e-3" iyy="{0.5 * mass * radius**2}" izz="1e-3" ixy="0" ixz="0" iyz="0"'
-    robot = qd.load(
-        f'''<robot name="r"><link name="a"/><link name="w"><inertial><mass value="{mass}"/><inertia {spin}/></inertial>
-        {shape and f"<collision><geometry>{shape}</geometry></collision>"}</link><joint name="j" type="continuous">
-        <parent link="a"/><child link="w"/><axis xyz="0 1 0"/></joint></robot>'''
-    )
+    disc = inertial(mass, moments=f"1e-3 {0.5 * mass * radius**2} 1e-3")
+    wheel = urdf_text.link("w", disc, collision(shape) if shape else "")
+    robot = qd.load(urdf_text.urdf(urdf_text.link("a"), wheel, urdf_text.joint("j", "a", "w", kind="continuous")))
     found = find_foot_sphere(robot.bodies[-1])
     assert found.radius == pytest.approx(radius) and guess in found.guess
 
@@ -663,12 +662,8 @@ def test_wheel_has_the_radius_of_its_shape_or_of_a_disc_with_its_inertia(shape: 
 @pytest.mark.parametrize(("inertia", "balanced"), [("0.01", True), ("1", False)])
 def test_inertia_larger_than_the_shapes_does_not_make_a_bar_a_wheel(inertia: str, balanced: bool) -> None:
     com = "0.004 0 0" if balanced else "0.05 0 0"
-    robot = qd.load(
-        f'''<robot name="r"><link name="a"/><link name="w"><inertial><origin xyz="{com}"/><mass value="1"/><inertia
-        ixx="{inertia}" iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"/></inertial><collision><origin
-        xyz="{com}"/><geometry><box size="0.2 0.01 0.02"/></geometry></collision></link><joint name="j"
-        type="continuous"><parent link="a"/><child link="w"/><axis xyz="0 1 0"/></joint></robot>'''
-    )
+    bar = urdf_text.link("w", inertial(1.0, com, float(inertia)), collision('box size="0.2 0.01 0.02"', com))
+    robot = qd.load(urdf_text.urdf(urdf_text.link("a"), bar, urdf_text.joint("j", "a", "w", kind="continuous")))
     assert is_wheel(robot.bodies[-1]) == balanced
 
 
@@ -1012,20 +1007,16 @@ RIGHT_ANGLES = ("1.57", "1.570796", "1.5708", "1.5707963267948966", "-1.57079632
 
 def radial_leg_urdf(angles: tuple[str, str, str, str]) -> str:
     """Four legs that point away from the corners of the base, each with a yaw joint at the hip and two pitch joints."""
-    inertia = '<inertia ixx="{0}" iyy="{0}" izz="{0}" ixy="0" ixz="0" iyz="0"/></inertial>'
-    body = '<inertial><origin xyz="0.08 0 0"/><mass value="0.3"/>' + inertia.format(0.0005)
-    ball = '<collision><origin xyz="0.2 0 0"/><geometry><sphere radius="0.02"/></geometry></collision>'
-    joint = '<joint name="{0}" type="revolute"><parent link="{1}"/><child link="{2}"/><origin xyz="{3}" rpy="0 0 {4}"/>'
-    limit = '<axis xyz="{}"/><limit lower="{}" upper="2.2" effort="20" velocity="20"/></joint>'
-    text = '<robot name="spider"><link name="base"><inertial><mass value="3"/>' + inertia.format(0.02) + "</link>"
+    body, ball = inertial(0.3, "0.08 0 0", 0.0005), collision('sphere radius="0.02"', "0.2 0 0")
+    parts = [urdf_text.link("base", inertial(3, moments=0.02))]
     for name, (x, y), angle in zip("abcd", ((1, 1), (1, -1), (-1, 1), (-1, -1)), angles, strict=True):
-        text += f'<link name="{name}1">{body}</link><link name="{name}2">{body}</link>'
-        text += f'<link name="{name}3">{body}{ball}</link>'
-        text += joint.format(name + "_yaw", "base", name + "1", f"{0.1 * x} {0.1 * y} 0", angle)
-        text += limit.format("0 0 1", -1.2)
-        text += joint.format(name + "_hip", name + "1", name + "2", "0.05 0 0", 0) + limit.format("0 1 0", -1.2)
-        text += joint.format(name + "_knee", name + "2", name + "3", "0.15 0 0", 0) + limit.format("0 1 0", 0)
-    return text + "</robot>"
+        yaw, hip, knee = f"{name}1", f"{name}2", f"{name}3"
+        parts += [urdf_text.link(yaw, body), urdf_text.link(hip, body), urdf_text.link(knee, body, ball)]
+        place = f"{0.1 * x} {0.1 * y} 0", f"0 0 {angle}"
+        parts.append(urdf_text.joint(f"{name}_yaw", "base", yaw, "0 0 1", *place, ends="-1.2 2.2", effort=20))
+        parts.append(urdf_text.joint(f"{name}_hip", yaw, hip, "0 1 0", "0.05 0 0", ends="-1.2 2.2", effort=20))
+        parts.append(urdf_text.joint(f"{name}_knee", hip, knee, "0 1 0", "0.15 0 0", ends="0 2.2", effort=20))
+    return urdf_text.urdf(*parts, name="spider")
 
 
 def test_facing_direction_does_not_depend_on_digits_of_45_degree_angles() -> None:
@@ -1038,18 +1029,10 @@ def test_facing_direction_does_not_depend_on_digits_of_45_degree_angles() -> Non
 
 def single_leg_urdf(shapes: str) -> str:
     """URDF of two links below the base; `shapes` are those of the second link."""
-    inertial = (
-        '<inertial><origin xyz="0 0 -0.1"/><mass value="1"/>'
-        '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>'
-    )
-    text = f'<robot name="lone"><link name="l0">{inertial}</link>'
-    for i, place in ((1, "0 0 0"), (2, "0 0 -0.2")):
-        text += (
-            f'<link name="l{i}">{inertial}{shapes if i == 2 else ""}</link><joint name="j{i}" type="revolute">'
-            f'<parent link="l{i - 1}"/><child link="l{i}"/><origin xyz="{place}"/><axis xyz="0 1 0"/>'
-            '<limit lower="-1.5" upper="1.5" effort="9" velocity="9"/></joint>'
-        )
-    return text + "</robot>"
+    body = inertial(1.0, "0 0 -0.1", 0.01)
+    joints = urdf_text.joint("j1", "l0", "l1"), urdf_text.joint("j2", "l1", "l2", xyz="0 0 -0.2")
+    links = [urdf_text.link(f"l{i}", body, shapes if i == 2 else "") for i in range(3)]
+    return urdf_text.urdf(*links, *joints, name="lone")
 
 
 def contact_of(source: str | Path) -> tuple[float, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+import urdf_text
 from raising import raises
 
 import quaddyn as qd
@@ -30,22 +31,18 @@ def machine(joints: dict[str, tuple] = JOINTS) -> str:
     parts = []
     for link in ("base", *(joint[2] for joint in joints.values())):
         mass, (x, y, z), com = rng.uniform(0.5, 2.0), rng.uniform(0.01, 0.02, 3), rng.uniform(-0.1, 0.1, 3)
-        inertia = f'ixx="{x}" iyy="{y}" izz="{z}" ixy="0.001" ixz="0.0005" iyz="-0.001"'
-        place = " ".join(map(str, com))
-        parts.append(
-            f'<link name="{link}"><inertial><origin xyz="{place}"/><mass value="{mass}"/>'
-            f"<inertia {inertia}/></inertial></link>"
-        )
+        body = urdf_text.inertial(mass, " ".join(map(str, com)), f"{x} {y} {z}", "0.001 0.0005 -0.001")
+        parts.append(urdf_text.link(link, body))
     for name, (kind, parent, child, axis, mimic) in joints.items():
         xyz, rpy = (" ".join(map(str, rng.uniform(-size, size, 3))) for size in (0.3, 1.0))
-        ends = "" if kind == "continuous" else 'lower="-3" upper="3"'
         follows = '<mimic joint="{}" multiplier="{}" offset="{}"/>'.format(*mimic) if mimic else ""
+        more = f'<dynamics damping="{rng.uniform(0.1, 1)}" friction="{rng.uniform(0.1, 1)}"/>{follows}'
         parts.append(
-            f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
-            f'<origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="{axis}"/><limit effort="10" velocity="5" {ends}/>'
-            f'<dynamics damping="{rng.uniform(0.1, 1)}" friction="{rng.uniform(0.1, 1)}"/>{follows}</joint>'
+            urdf_text.joint(
+                name, parent, child, axis, xyz, rpy, kind=kind, ends="-3 3", effort=10, velocity=5, more=more
+            )
         )
-    return f'<robot name="machine">{"".join(parts)}</robot>'
+    return urdf_text.urdf(*parts, name="machine")
 
 
 @pytest.fixture(scope="module", params=["fixed", "free"])

@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from raising import raises
+from urdf_text import inertial, joint, link, urdf
 
 import quaddyn as qd
 from quaddyn import identification
@@ -197,19 +198,13 @@ def test_path_reference_waits_for_a_rotated_or_lagging_robot() -> None:
 # -- kernels -------------------------------------------------------------------------------------------------------
 def keyed(*change: str) -> str:
     """A robot whose last joint follows another one, with one text replaced at its last occurrence."""
-    inertial = (
-        '<inertial><origin xyz="0.1 0.2 0.3"/><mass value="1.5"/>'
-        '<inertia ixx="1.1" iyy="1.2" izz="1.3" ixy="0.01" ixz="0.02" iyz="0.03"/></inertial>'
-    )
-    joint = (
-        '<joint name="{0}{1}" type="revolute"><parent link="{0}"/><child link="{1}"/><origin xyz="0.4 0.5 0.6" '
-        'rpy="0.7 0.8 0.9"/><axis xyz="0 0 1"/><dynamics damping="2.1" friction="2.2"/>'
-        '<limit lower="-1" upper="1" effort="3" velocity="3"/>{2}</joint>'
-    )
-    mimic = '<mimic joint="bc" multiplier="1.6" offset="0.04"/>'
-    links = "".join(f'<link name="{name}">{inertial}</link>' for name in "abcd")
-    joints = "".join(joint.format(*each) for each in (("a", "b", ""), ("b", "c", ""), ("c", "d", mimic)))
-    text = f'<robot name="r">{links}{joints}</robot>'
+    body = inertial(1.5, "0.1 0.2 0.3", "1.1 1.2 1.3", "0.01 0.02 0.03")
+    losses, mimic = '<dynamics damping="2.1" friction="2.2"/>', '<mimic joint="bc" multiplier="1.6" offset="0.04"/>'
+    joints = [
+        joint(a + b, a, b, "0 0 1", "0.4 0.5 0.6", "0.7 0.8 0.9", ends="-1 1", effort=3, more=losses + more)
+        for a, b, more in (("a", "b", ""), ("b", "c", ""), ("c", "d", mimic))
+    ]
+    text = urdf(*(link(name, body) for name in "abcd"), *joints)
     assert not change or change[0] in text
     return change[1].join(text.rsplit(change[0], 1)) if change else text
 

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pinocchio as pin
 import pytest
+import urdf_text
 from raising import raises
 
 import quaddyn as qd
@@ -28,12 +29,9 @@ def test_payload_is_equivalent_to_one_more_link(name: str, link: str | None) -> 
     real = with_payload(robot, 2.5, PLACE, link=link, diameter=0.2)
     text = robot.source if isinstance(robot.source, str) else robot.source.decode()
     inertia = 0.1 * 2.5 * 0.2**2
-    more = f"""
-      <link name="load"><inertial><mass value="2.5"/>
-        <inertia ixx="{inertia}" iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"/></inertial></link>
-      <joint name="strap" type="fixed"><parent link="{carrier}"/><child link="load"/>
-        <origin xyz="{PLACE[0]} {PLACE[1]} {PLACE[2]}"/></joint></robot>"""
-    wanted = qd.load(text.replace("</robot>", more))
+    strap = urdf_text.joint("strap", carrier, "load", xyz="{} {} {}".format(*PLACE), kind="fixed")
+    load = urdf_text.link("load", urdf_text.inertial(2.5, moments=inertia))
+    wanted = qd.load(text.replace("</robot>", f"{load}{strap}</robot>"))
     assert real.mass == pytest.approx(wanted.mass, rel=1e-14)
     rng, ours, theirs = np.random.default_rng(0), qd.Dynamics(real), qd.Dynamics(wanted)
     for _ in range(5):

@@ -13,6 +13,7 @@ import pytest
 from raising import raises
 from slow_parameters import NIGHT, others_slow
 from typer.testing import CliRunner
+from urdf_text import collision, inertial, joint, link, urdf
 
 import quaddyn as qd
 from quaddyn.cli import app
@@ -23,27 +24,19 @@ from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport
 from quaddyn.simulation import Measurement
 
 
-def link(name: str, mass: float, z: float) -> str:
-    inertia = "".join(f'{axis}="{0.004 * mass}" ' for axis in ("ixx", "iyy", "izz")) + 'ixy="0" ixz="0" iyz="0"'
-    inertial = f'<inertial><origin xyz="0 0 {z}"/><mass value="{mass}"/><inertia {inertia}/></inertial>'
-    ball = '<collision><origin xyz="0 0 -0.2"/><geometry><sphere radius="0.02"/></geometry></collision>'
-    return f'<link name="{name}">{inertial}{ball if name == "calf" else ""}</link>'
+def body(name: str, mass: float, z: float, *shapes: str) -> str:
+    return link(name, inertial(mass, f"0 0 {z}", 0.004 * mass), *shapes)
 
 
-def joint(name: str, parent: str, z: float, axis: str) -> str:
-    return (
-        f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{name}"/><origin xyz="0 0 {z}"/>'
-        f'<axis xyz="{axis}"/><limit lower="-1.5" upper="1.5" effort="8" velocity="20"/></joint>'
-    )
-
-
-LEG = "".join(
-    [
-        '<robot name="hopper">',
-        *(link(*each) for each in (("trunk", 5.0, 0.0), ("hip", 0.6, 0.0), ("thigh", 1.0, -0.1), ("calf", 0.4, -0.1))),
-        joint("hip", "trunk", 0.0, "1 0 0") + joint("thigh", "hip", -0.05, "0 1 0"),
-        joint("calf", "thigh", -0.2, "0 1 0") + "</robot>",
-    ]
+LEG = urdf(
+    body("trunk", 5.0, 0.0),
+    body("hip", 0.6, 0.0),
+    body("thigh", 1.0, -0.1),
+    body("calf", 0.4, -0.1, collision('sphere radius="0.02"', "0 0 -0.2")),
+    joint("hip", "trunk", "hip", "1 0 0", effort=8, velocity=20),
+    joint("thigh", "hip", "thigh", xyz="0 0 -0.05", effort=8, velocity=20),
+    joint("calf", "thigh", "calf", xyz="0 0 -0.2", effort=8, velocity=20),
+    name="hopper",
 )
 
 

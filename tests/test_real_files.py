@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises
+from urdf_text import inertial
 from xacro_stand_in import provide_xacro
 
 import quaddyn as qd
@@ -397,9 +398,7 @@ FOUR_BAR = (Path(__file__).parent / "cases" / "loop_massless_rod" / "robot.urdf"
 @pytest.mark.parametrize("q", [-0.5, 0.3])
 def test_massless_rod_is_the_limit_of_light_rods(mass: float, q: float) -> None:
     I = mass * 0.3**2 / 12.0  # noqa: E741
-    moments = f'ixx="{I}" ixy="0" ixz="0" iyy="{I}" iyz="0" izz="{I}"'
-    inertial = f'<inertial><mass value="{mass}"/><inertia {moments}/></inertial>'
-    light = qd.load(FOUR_BAR.replace('<link name="rod">', f'<link name="rod">{inertial}'))
+    light = qd.load(FOUR_BAR.replace('<link name="rod">', f'<link name="rod">{inertial(mass, moments=I)}'))
     bare = qd.load(FOUR_BAR)
     M = qd.Dynamics(bare).crba([q]).item()
     assert qd.Dynamics(light).crba([q]).item() == pytest.approx(M, rel=2.0 * mass / 0.01 + 1e-12)

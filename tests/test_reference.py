@@ -24,6 +24,7 @@ from reference_algorithms import (
     two_body_torque,
 )
 from reference_models import COORDINATES, MODELS, reference, state, tree
+from urdf_text import inertial
 
 import quaddyn.reference as reference_room
 from quaddyn.errors import ArgumentError, UnknownNameError
@@ -385,10 +386,7 @@ def test_chains_of_a_thousand_links_are_computed_accurately() -> None:
     assert np.abs(oracle.aba(q, np.zeros(links), tau)).max() < 1e-3  # rounding error of the large load
 
 
-ROD = (
-    '<inertial><origin xyz="0 0.05 0"/><mass value="1"/>'
-    '<inertia ixx="1e-3" iyy="1e-5" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial>'
-)
+ROD = inertial(1, "0 0.05 0", "1e-3 1e-5 1e-3")
 
 
 # -- independence -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from raising import raises
+from urdf_text import inertial, joint, link, urdf
 
 import quaddyn as qd
 from quaddyn.robot import saving
@@ -57,10 +58,7 @@ def test_overrides_are_preserved() -> None:
     assert_same_robot(robot, save_and_restore(robot))
 
 
-BAD = """<robot name="bad"><link name="a"/><link name="b"><inertial><mass value="1"/>
-<inertia ixx="1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-<joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>
-<limit lower="-1" upper="1" effort="5" velocity="2"/></joint></robot>"""
+BAD = urdf(link("a"), link("b", inertial(moments="1 0.1 0.1")), joint("j", "a", "b"))
 
 
 def test_repairs_are_applied_again() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from raising import raises
+from urdf_text import inertial, joint, link, urdf
 
 import quaddyn as qd
 from quaddyn.robot.home import JointPositions
@@ -15,23 +16,19 @@ from quaddyn.simulation.mujoco_model import ROBOT_BIT, TERRAIN_BIT, make_specifi
 
 mujoco = pytest.importorskip("mujoco")
 
-LINK = """<link name="{0}"><inertial><origin xyz="{1}"/><mass value="{2}"/>
-<inertia ixx="0.02" iyy="0.03" izz="0.025" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
-JOINT = """<joint name="{0}" type="{1}"><parent link="{2}"/><child link="{3}"/><origin xyz="{4}"/><axis xyz="{5}"/>
-<limit lower="-2" upper="2" effort="40" velocity="9"/></joint>"""
-URDF = (
-    '<robot name="wagon">'
-    + LINK.format("trunk", "0.01 0 0.02", 5)
-    + LINK.format("arm", "0.1 0 0.05", 1)
-    + LINK.format("hand", "0.05 0.02 0", 0.5)
-    + LINK.format("wheel", "0 0.01 0", 0.7)
-    + JOINT.format("shoulder", "revolute", "trunk", "arm", "0.2 0 0.1", "0 1 0")
-    + JOINT.format("wrist", "prismatic", "arm", "hand", "0.2 0 0", "1 0 0")
-    + JOINT.format("roll", "continuous", "trunk", "wheel", "-0.2 0.1 -0.1", "0 1 0")
-    + "</robot>"
+MOMENTS = "0.02 0.03 0.025"
+URDF = urdf(
+    link("trunk", inertial(5, "0.01 0 0.02", MOMENTS)),
+    link("arm", inertial(1, "0.1 0 0.05", MOMENTS)),
+    link("hand", inertial(0.5, "0.05 0.02 0", MOMENTS)),
+    link("wheel", inertial(0.7, "0 0.01 0", MOMENTS)),
+    joint("shoulder", "trunk", "arm", "0 1 0", "0.2 0 0.1", ends="-2 2", effort=40),
+    joint("wrist", "arm", "hand", "1 0 0", "0.2 0 0", kind="prismatic", ends="-2 2", effort=40),
+    joint("roll", "trunk", "wheel", "0 1 0", "-0.2 0.1 -0.1", kind="continuous", effort=40),
+    name="wagon",
 )
 # The same robot beside another: other order, a free joint without a name, a coordinate with an offset, a gear, a gain.
-BODY = '<inertial pos="{0}" mass="{1}" diaginertia="0.02 0.03 0.025"/>'
+BODY = '<inertial pos="{0}" mass="{1}" diaginertia="' + MOMENTS + '"/>'
 MJCF = f"""<mujoco><option timestep="0.002" gravity="0 0 -9.81"/><worldbody>
   <body name="ball" pos="3 0 1"><freejoint/><geom size="0.1"/></body>
   <body name="cart" pos="0 0 2" quat="0.8 0 0.6 0"><freejoint/>{BODY.format("0.01 0 0.02", 5)}

@@ -7,6 +7,7 @@ import pinocchio as pin
 import pytest
 from raising import raises
 from slow_parameters import others_slow
+from urdf_text import collision, inertial, joint, link, urdf
 
 import quaddyn as qd
 from quaddyn.control import JointPD, gravity_compensation
@@ -16,20 +17,16 @@ G = 9.81
 
 def sled(friction: float = 0.0, damping: float = 0.0) -> qd.Robot:
     """A box on four vertical prismatic legs, which slides like a block."""
-    legs = "".join(
-        f"""<link name="{n}_foot"><inertial><mass value="0.5"/>
-        <inertia ixx="1e-3" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial>
-        <collision><geometry><sphere radius="0.05"/></geometry></collision></link>
-        <joint name="{n}_slide" type="prismatic"><parent link="base"/><child link="{n}_foot"/>
-        <origin xyz="{x} {y} -0.2"/><axis xyz="0 0 1"/><limit lower="-0.1" upper="0.1" effort="1000" velocity="10"/>
-        <dynamics damping="{damping}" friction="{friction}"/></joint>"""
-        for n, x, y in (("fl", 0.3, 0.2), ("fr", 0.3, -0.2), ("rl", -0.3, 0.2), ("rr", -0.3, -0.2))
-    )
-    text = f"""<robot name="sled"><link name="base"><inertial><mass value="8"/>
-    <inertia ixx="0.1" iyy="0.2" izz="0.2" ixy="0" ixz="0" iyz="0"/></inertial></link>{legs}</robot>"""
+    foot = inertial(0.5, moments=1e-3) + collision('sphere radius="0.05"')
+    losses = f'<dynamics damping="{damping}" friction="{friction}"/>'
+    slide = {"kind": "prismatic", "ends": "-0.1 0.1", "more": losses}
+    parts = [link("base", inertial(8, moments="0.1 0.2 0.2"))]
+    for n, x, y in (("fl", 0.3, 0.2), ("fr", 0.3, -0.2), ("rl", -0.3, 0.2), ("rr", -0.3, -0.2)):
+        parts.append(link(f"{n}_foot", foot))
+        parts.append(joint(f"{n}_slide", "base", f"{n}_foot", "0 0 1", f"{x} {y} -0.2", effort=1000, **slide))
     home = np.array([0.0, 0.0, 0.25, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     chains = {name: (f"{name.lower()}_slide",) for name in ("FL", "FR", "RL", "RR")}
-    return qd.load(text, root="free", q_home=home, legs=chains)
+    return qd.load(urdf(*parts), root="free", q_home=home, legs=chains)
 
 
 class Stand:

@@ -6,6 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from raising import raises
+from urdf_text import inertial, joint, link, urdf
 
 import quaddyn as qd
 from quaddyn.robot import validation
@@ -20,18 +21,12 @@ ROMEO = "romeo_description/urdf/romeo_small.urdf"
 
 def chain(*links: tuple[float, float], kind: str = "revolute", axis: str = "0 1 0", size: float = 0.5) -> str:
     """A serial chain of (mass, moment of inertia) links."""
-    limit = '<limit lower="-1" upper="1" effort="9" velocity="9"/>'
-    text = '<link name="l0"/>'
+    parts = [link("l0")]
     for i, (mass, moment) in enumerate(links, start=1):
-        inertia = f'<inertia ixx="{moment}" ixy="0" ixz="0" iyy="{moment}" iyz="0" izz="{moment}"/>'
-        origin = f'<origin xyz="0 0 {-size / 2}"/>'
-        inertial = f'<inertial>{origin}<mass value="{mass}"/>{inertia}</inertial>' if mass or moment else ""
-        place = f'<origin xyz="0 0 {-size if i > 1 else 0}"/>'
-        text += (
-            f'<link name="l{i}">{inertial}</link><joint name="j{i}" type="{kind}"><parent link="l{i - 1}"/>'
-            f'<child link="l{i}"/>{place}<axis xyz="{axis}"/>{limit}</joint>'
-        )
-    return f'<robot name="chain">{text}</robot>'
+        place = f"0 0 {-size if i > 1 else 0}"
+        parts.append(link(f"l{i}", inertial(mass, f"0 0 {-size / 2}", moment) if mass or moment else ""))
+        parts.append(joint(f"j{i}", f"l{i - 1}", f"l{i}", axis, place, kind=kind, ends="-1 1"))
+    return urdf(*parts, name="chain")
 
 
 def test_inconsistent_composite_body_is_rejected_and_can_be_repaired() -> None:
