@@ -17,6 +17,7 @@ import re
 import struct
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: Folder of the package, and the folder of prebuilt objects in it.
 PACKAGE = Path(__file__).resolve().parents[1]
 PREBUILT_FOLDER = PACKAGE / "_objects"
+#: Maximum number of instructions, before optimization, of a function that is inlined into several others.
+MAX_INLINED_INSTRUCTIONS = 100
 #: Prefix of the file names of compiled units.
 CACHE_KIND = "unit"
 #: Decorator of a function that Python calls as machine code, at the beginning of a line.
@@ -71,7 +74,8 @@ def compiled(*, inline: bool | None = None) -> Callable[[F], F]:
     """Returns a decorator that makes a function callable from compiled functions.
 
     Args:
-        inline: whether to inline the function into its callers; None (default) leaves the decision to LLVM.
+        inline: whether to inline the function into its callers; by default functions with few instructions or one
+            caller are.
     """
 
     def mark(function: F) -> F:
@@ -372,15 +376,25 @@ class CompilationUnit:
         return collect_functions(self.entries)
 
     def module_text(self, *, contract: bool = True) -> str:
-        """Returns the LLVM IR of the whole unit."""
+        """Returns the LLVM IR of the whole unit, in which small functions and those called once are to be inlined."""
+        calls = Counter[str]()
 
         def callee(target: Any) -> Callee:
             signature = signature_of(target)
             assert signature is not None
+            calls[symbol_name(target)] += 1
             return Callee(symbol_name(target), tuple(kind for _, kind in signature[0]), signature[1])
 
+        def define(writer: LlvmFunctionWriter, body: str) -> str:
+            """Returns the definition of a function after all calls are counted."""
+            f = writer.function
+            is_small = len(writer.lines) <= MAX_INLINED_INSTRUCTIONS or calls[f.symbol] == 1
+            return writer.definition(is_small if f.inline is None else f.inline, body)
+
         with _paused_garbage_collection():
-            parts = [LlvmFunctionWriter(f, callee, contract=contract).text() for f in self.functions()]
+            writers = [LlvmFunctionWriter(f, callee, contract=contract) for f in self.functions()]
+            bodies = [writer.body() for writer in writers]
+            parts = [define(writer, body) for writer, body in zip(writers, bodies, strict=True)]
             parts += [shared_text(), *(self.wrapper(each).text() for each in self.entries)]
         text = "\n\n".join([*parts, EPILOGUE]) + "\n"
         return re.sub(r"[^\x00-\x7f]", lambda found: f".u{ord(found[0]):x}", text)  # LLVM's names are ASCII

@@ -43,12 +43,28 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
     """Writer of one function as LLVM IR; same arguments as `InstructionWriter`."""
 
     def text(self) -> str:
-        """Returns the definition of the function."""
+        """Returns the definition of the function, which is inlined only if its source requests it."""
+        return self.definition(self.function.inline, self.body())
+
+    def definition(self, inline: bool | None, body: str) -> str:
+        """Returns the definition with the text of the body.
+
+        Args:
+            inline: whether to inline it into callers; None, like False, does not.
+            body: result of `body`.
+        """
         f = self.function
         parameters = ["ptr noalias %out"] if isinstance(f.returns, RecordKind) else []
         for name, kind in f.parameters:
             attribute = " noalias" if isinstance(kind, RecordKind) else ""
             parameters += [f"{t}{attribute} %a.{name}.{k}" for k, t in enumerate(argument_types(kind))]
+        hint = {None: "", True: " alwaysinline", False: " noinline"}[inline]
+        head = f"define internal {return_type(f.returns)} @{f.symbol}({', '.join(parameters)}){hint} nounwind {{"
+        return "\n".join([head, body, "}"])
+
+    def body(self) -> str:
+        """Writes the instructions of the function and returns them as text."""
+        f = self.function
         for name, kind in f.variables.items():
             if name not in self.unmodified_parameters and name not in self.aliases:
                 self.allocate_variable(f"%v.{name}", kind)
@@ -58,9 +74,7 @@ class LlvmFunctionWriter(LlvmExpressionWriter):
         self.write_block(f.body)
         if not self.closed:
             self.line("ret void" if f.returns == NOTHING else "unreachable")
-        hint = {None: "", True: " alwaysinline", False: " noinline"}[f.inline]
-        head = f"define internal {return_type(f.returns)} @{f.symbol}({', '.join(parameters)}){hint} nounwind {{"
-        return "\n".join([head, "entry:", *self.allocations, *self.lines, "}"])
+        return "\n".join(["entry:", *self.allocations, *self.lines])
 
     # -- variables -------------------------------------------------------------------------------------------
     def allocate_variable(self, base: str, kind: Kind) -> None:

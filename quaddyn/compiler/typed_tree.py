@@ -275,7 +275,7 @@ class Function:
         assigned: parameters that are assigned to.
         body: its statements.
         doc: first paragraph of its docstring.
-        inline: whether to inline it into callers; None leaves the decision to LLVM.
+        inline: whether to inline it into callers; None leaves the decision to the writer of LLVM IR.
         calls: the compiled functions that it calls.
     """
 
