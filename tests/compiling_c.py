@@ -9,9 +9,8 @@ import numpy as np
 
 from quaddyn.compiler.c99 import c_source
 from quaddyn.compiler.c99_types import identifier
-from quaddyn.compiler.function_translator import symbol_name
 from quaddyn.compiler.kinds import BOOL, FLOAT, INT, ArrayKind, RecordKind
-from quaddyn.compiler.signatures import signature_of
+from quaddyn.compiler.signatures import signature_of, symbol_name
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")

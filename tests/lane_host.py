@@ -11,9 +11,8 @@ import numpy as np
 
 from quaddyn.compiler import machine
 from quaddyn.compiler.kinds import Kind, RecordKind, argument_types
-from quaddyn.compiler.lane_functions import BLOCK_LANES
 from quaddyn.compiler.lane_kernels import KERNEL_NAME, module_text
-from quaddyn.compiler.lane_memory import LaneMemory
+from quaddyn.compiler.lane_memory import BLOCK_LANES, LaneMemory
 from quaddyn.compiler.python_calls import registers
 from quaddyn.compiler.signatures import signature_of
 

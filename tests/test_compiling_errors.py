@@ -53,7 +53,7 @@ def test_two_functions_of_one_name_are_rejected():
 
 
 def test_symbol_names_contain_the_subpackage():
-    from quaddyn.compiler.function_translator import symbol_name
+    from quaddyn.compiler.signatures import symbol_name
     from quaddyn.hierarchy import level_solver, workspace
 
     assert symbol_name(workspace.is_verified) == "hierarchy.workspace.is_verified"

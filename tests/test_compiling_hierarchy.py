@@ -16,7 +16,7 @@ from quaddyn.compiler import interpret
 from quaddyn.compiler.c99 import c_source
 from quaddyn.compiler.c99_types import identifier
 from quaddyn.compiler.compilation_units import CompilationUnit
-from quaddyn.compiler.function_translator import symbol_name
+from quaddyn.compiler.signatures import symbol_name
 from quaddyn.hierarchy import HierarchySolver, core, solver
 from quaddyn.hierarchy.workspace import LevelBuffers, SolutionBuffers
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -144,6 +145,7 @@ def demo(
     joints. Exit code 0 if all checks passed; 3 if they passed, but limits reduced a requested velocity or jump by more
     than 10 %.
     """
+    os.environ.setdefault("MUJOCO_GL", "disable")  # MuJoCo renders nothing here, so its OpenGL need not be loaded
     from .. import demo as demos
     from ..locomotion import GAITS
     from ..verification import cross_check

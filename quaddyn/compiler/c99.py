@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CompileError
 from .c99_expressions import C99ExpressionWriter
-from .c99_types import ADD, ARRAYS, ATOM, HELPERS, PREFIX, Types, identifier
-from .function_translator import collect_functions, symbol_name
+from .c99_types import ADD, ARRAYS, ATOM, HELPERS, PREFIX, Types, c_comment, identifier
+from .function_translator import collect_functions
 from .kinds import FLOAT, INT, Kind, RecordKind, item_kinds
+from .signatures import symbol_name
 from .typed_tree import (
     Assign,
     Binary,
@@ -55,12 +56,6 @@ from .variable_analysis import (
 
 if TYPE_CHECKING:
     from .compilation_units import Entry
-
-
-def c_comment(doc: str) -> str:
-    """Returns a docstring as a C comment."""
-    text = " ".join(doc.split()).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace("``", "'")
-    return textwrap.fill(f"/* {text}", 112, subsequent_indent="   ") + " */\n" if text else ""
 
 
 def prototype(f: Function, name: str, types: Types) -> str:

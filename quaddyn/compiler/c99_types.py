@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
+from typing import TYPE_CHECKING
 
 from .kinds import BOOL, FLOAT, INT, LANE_WIDTH, ArrayKind, Kind, RecordKind, ScalarKind, SmallArrayKind, item_kinds
-from .typed_tree import Constant
+
+if TYPE_CHECKING:
+    from .typed_tree import Constant
 
 #: Precedence of the outermost operator of a C text, ascending.
 CONDITIONAL, LOGIC, COMPARE, ADD, MULTIPLY, PREFIX, ATOM = range(7)
@@ -211,6 +215,12 @@ def slice_helper(kind: ArrayKind, whole: bool) -> tuple[str, str]:
         name, helper, f"{name} x, int64_t start" + ("" if whole else ", int64_t stop"),
         f"return ({name}){{x.at + start{stride}, {fields}}};",
     )  # fmt: skip
+
+
+def c_comment(doc: str) -> str:
+    """Returns a docstring as a C comment."""
+    text = " ".join(doc.split()).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace("``", "'")
+    return textwrap.fill(f"/* {text}", 112, subsequent_indent="   ") + " */\n" if text else ""
 
 
 def literal(e: Constant) -> Text:

@@ -23,15 +23,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ..deprecation import renamed_attributes
 from . import object_cache
-from .function_translator import collect_functions, symbol_name
 from .kinds import BOOL, EPILOGUE, FLOAT, INT, NOTHING, Callee, RecordKind
-from .llvm_functions import LlvmFunctionWriter
 from .machine import PORTABLE, compile_ir, link_object, llvm_version, lock, portable_target, target_options
 from .object_cache import CachedObject, fingerprint
 from .python_calls import EntryWrapper, has_expected_layout, make_builtin, make_ctypes_call, shared_text
@@ -41,9 +39,13 @@ from .signatures import (
     check_arguments,
     raise_compile_error,
     signature_of,
+    symbol_name,
     with_exact_types,
 )
-from .typed_tree import Function
+
+if TYPE_CHECKING:
+    from .llvm_functions import LlvmFunctionWriter
+    from .typed_tree import Function
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -372,11 +374,15 @@ class CompilationUnit:
         Raises:
             CompileError: one of them cannot be compiled, or calls itself.
         """
+        from .function_translator import collect_functions  # not imported where the machine code is cached
+
         self.import_entries()
         return collect_functions(self.entries)
 
     def module_text(self, *, contract: bool = True) -> str:
         """Returns the LLVM IR of the whole unit, in which small functions and those called once are to be inlined."""
+        from .llvm_functions import LlvmFunctionWriter  # not imported where the machine code is cached
+
         calls = Counter[str]()
 
         def callee(target: Any) -> Callee:

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 from .expression_translator import OPERATORS, ExpressionTranslator, can_assign
 from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, SmallArrayKind, TupleKind
-from .signatures import DecoratorOptions, Signature, options_of, raise_compile_error, signature_of
+from .signatures import DecoratorOptions, Signature, options_of, raise_compile_error, signature_of, symbol_name
 from .typed_tree import (
     Assign,
     AxisLength,
@@ -532,10 +532,3 @@ def collect_functions(entries: Iterable[Any]) -> list[Function]:
     for each in entries:
         visit(each)
     return list(done.values())
-
-
-def symbol_name(target: Any) -> str:
-    """Returns the symbol of a compiled function: its module's name within the package and its qualified name."""
-    function = inspect.unwrap(target)
-    module = function.__module__.removeprefix(f"{__package__.partition('.')[0]}.")
-    return f"{module}.{function.__qualname__.replace('.<locals>', '')}"

@@ -15,10 +15,6 @@ from .kinds import ITEMS, LANE_WIDTH, VECTOR, Callee
 from .llvm_functions import LlvmFunctionWriter
 from .typed_tree import Function
 
-#: Lanes of a block, which are the threads of a warp.
-BLOCK_LANES: Final = 32
-#: Bit of the addresses of arrays that every lane has for itself.
-LANE_FLAG: Final = 1 << 63
 #: Array in shared memory: for each thread the distance of its lane from the first one [bytes], minus `LANE_FLAG`.
 LANE_OFFSETS: Final = "@lane_offsets"
 _SHARED: Final = "ptr addrspace(3)"

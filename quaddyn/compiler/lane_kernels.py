@@ -22,11 +22,12 @@ from typing import Any, Final
 from ..errors import CompileError
 from . import machine, object_cache
 from .device_math import FUNCTIONS
-from .function_translator import collect_functions, symbol_name
+from .function_translator import collect_functions
 from .kinds import EPILOGUE, INT, NOTHING, Callee, Kind, RecordKind, argument_types, word_count
-from .lane_functions import BLOCK_LANES, LANE_FLAG, LANE_OFFSETS, LaneFunctionWriter
+from .lane_functions import LANE_OFFSETS, LaneFunctionWriter
+from .lane_memory import BLOCK_LANES, LANE_FLAG
 from .object_cache import fingerprint
-from .signatures import raise_compile_error, signature_of
+from .signatures import raise_compile_error, signature_of, symbol_name
 from .typed_tree import Function
 
 #: Name of the kernel in the module.

@@ -7,17 +7,20 @@ neighboring addresses (see `lane_functions`).  Bytes lie likewise, eight entries
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
 from .kinds import ArrayKind, Kind, RecordKind
-from .lane_functions import BLOCK_LANES, LANE_FLAG
 from .python_calls import registers
 
 T = TypeVar("T")
+#: Lanes of a block, which are the threads of a warp.
+BLOCK_LANES: Final = 32
+#: Bit of the addresses of arrays that every lane has for itself.
+LANE_FLAG: Final = 1 << 63
 
 
 class LaneMemory:

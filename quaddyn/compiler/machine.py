@@ -223,8 +223,8 @@ def compile_ir(ir: str, machine: Machine, *, optimize: bool) -> bytes:
     """Compiles an IR module to relocatable machine code.
 
     Loops are neither unrolled nor vectorized, and only functions with the attribute ``alwaysinline`` are inlined.  Each
-    function is simplified once, with LLVM's passes of level 1; the default pipeline of that level takes 1.3 to 1.6 times
-    as long for code that is no faster.
+    function is simplified once, with LLVM's passes of level 1; the default pipeline of that level takes 1.3 to 1.6
+    times as long for code that is no faster.
 
     Args:
         ir: the module as text.

@@ -342,8 +342,8 @@ def description(kind: Kind) -> NDArray[np.int64]:
             for word in (_address(description(field)), field_offset(kind, k))
         ]
         return np.array([_RECORD, id(kind.cls), len(kind.fields), *fields], dtype=np.int64)
-    scalars: dict[Kind, tuple[int, type]] = {FLOAT: (_FLOAT, float), INT: (_INT, int), BOOL: (_BOOL, bool)}
-    how, cls = scalars[kind]
+    readers: dict[Kind, tuple[int, type]] = {FLOAT: (_FLOAT, float), INT: (_INT, int), BOOL: (_BOOL, bool)}
+    how, cls = readers[kind]
     return np.array([how, id(cls)], dtype=np.int64)
 
 

@@ -150,3 +150,10 @@ def with_exact_types(x: object, kind: Kind) -> Any:
         fields = [with_exact_types(value, field) for value, (_, field) in zip(x, kind.fields, strict=True)]
         return kind.cls(*fields) if any(a is not b for a, b in zip(x, fields, strict=True)) else x
     return x
+
+
+def symbol_name(target: Any) -> str:
+    """Returns the symbol of a compiled function: its module's name within the package and its qualified name."""
+    function = inspect.unwrap(target)
+    module = function.__module__.removeprefix(f"{__package__.partition('.')[0]}.")
+    return f"{module}.{function.__qualname__.replace('.<locals>', '')}"

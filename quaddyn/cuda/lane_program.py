@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.kinds import Kind, RecordKind
-from ..compiler.lane_functions import BLOCK_LANES
 from ..compiler.lane_kernels import KERNEL_NAME, lane_kernel
-from ..compiler.lane_memory import LaneMemory
+from ..compiler.lane_memory import BLOCK_LANES, LaneMemory
 from ..compiler.signatures import signature_of
 from ..errors import ArgumentError, ArgumentTypeError
 from ..exclusive_call import ExclusiveCall

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..compiler.c99 import c_source
 from ..compiler.c99_types import identifier
 from ..errors import ArgumentError
 from ..robot.robot import Robot
@@ -123,6 +122,8 @@ def core_files(functions: Sequence[Callable[..., Any]], module: str, name: str, 
         name: prefix of the files and functions of the export.
         about: sentence that says what the files contain.
     """
+    from ..compiler.c99 import c_source  # the compiler is not imported where nothing is exported
+
     core = c_source(functions, f"{name}_core")
     return {
         f"{name}_core.{end}": f"/* {about} Written by quaddyn {__version__}; do not edit. */\n"

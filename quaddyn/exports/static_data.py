@@ -8,7 +8,6 @@ import numpy as np
 
 from ..compiler.c99_types import identifier, literal
 from ..compiler.kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind, record_kind
-from ..compiler.typed_tree import Constant
 
 #: Types of array entries in C, by type of the entries in compiled code.
 _C_ITEM_TYPES = {"float": "double", "int": "int64_t", "byte": "int8_t"}
@@ -122,6 +121,8 @@ class StaticData:
 def format_number(x: Any, kind: Kind) -> str:
     """Returns a number as an exact literal of C."""
     plain = bool(x) if kind == BOOL else float(x) if kind == FLOAT else int(x)
+    from ..compiler.typed_tree import Constant  # the compiler is not imported where nothing is exported
+
     return literal(Constant(kind, plain))[0]
 
 

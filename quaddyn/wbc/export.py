@@ -7,8 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..compiler.c99 import c_comment
-from ..compiler.c99_types import identifier
+from ..compiler.c99_types import c_comment, identifier
 from ..errors import ArgumentError, ArgumentTypeError
 from ..exports.source_files import (
     SourceFiles,
