@@ -47,7 +47,7 @@ def random_normals(rng: np.random.Generator) -> np.ndarray:
 
 def randomize_inputs(rng: np.random.Generator, x: contacts.ContactInputs) -> None:
     x.normals[:] = random_normals(rng)
-    x.is_blocked[:], x.is_mid_swing[:], x.is_touching[:] = rng.integers(0, 2, (3, 4))
+    x.is_blocked[:], x.is_mid_swing[:], x.is_touching[:], x.is_too_fast[:] = rng.integers(0, 2, (4, 4))
     x.has_sensors, x.has_flight_phase = bool(rng.integers(0, 2)), bool(rng.integers(0, 2))
 
 

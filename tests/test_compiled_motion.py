@@ -28,6 +28,7 @@ def read_by_pinocchio(state: qd.State, p: Morphology, shift: tuple[float, ...] =
     motion.com, motion.velocity = (x + shift[0], y + shift[1], z), state.com_velocity  # type: ignore[assignment]
     motion.payload_shift = (*shift, 0.0)  # type: ignore[assignment]
     motion.angular_velocity, motion.feet[:] = state.velocity(base)[3:], state.origins(FEET)
+    motion.foot_velocities[:] = [state.velocity(foot)[:3] for foot in FEET]
     return motion
 
 

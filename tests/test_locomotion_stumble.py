@@ -11,11 +11,12 @@ from quaddyn.campaigns import run
 from quaddyn.campaigns.walking_campaigns import ObstacleCampaign
 from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.locomotion.command import find_feet
-from quaddyn.locomotion.footwork import Footwork, update_contacts
+from quaddyn.locomotion.footwork import Footwork, is_too_fast, update_contacts
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane
 from quaddyn.locomotion.leg_margins import measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET, make_body_parameters
+from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.stumble_reflex import (
     ASSUMED_OBSTACLE_HEIGHT,
     MAX_EXTRA_CLEARANCE,
@@ -212,6 +213,36 @@ def test_foot_lifted_off_its_foothold_along_the_normal_must_land_again(
     assert stands(FEET[1:]) == set(FEET[1:]) and state.is_touchdown_late  # in swing until ground contact is detected
     assert stands(FEET) == set(FEET) and not footwork.swings
     assert stands(FEET) == set(FEET) and not state.is_touchdown_late
+
+
+def test_foot_that_slides_off_an_edge_is_lowered_until_it_is_slow(robot: Robot) -> None:
+    p = Morphology.from_robot(robot)
+    footwork, clock = Footwork(p, measure_leg_lengths(robot)), GaitScheduler("trot", p.time_scale)
+    state, contacts, normals = footwork.state, footwork.contacts, np.tile([0.0, 0.0, 1.0], (4, 1))
+    feet = np.column_stack([p.nominal_stance, p.radii])
+    ground, body = GroundPlane(feet - p.radii[:, None] * normals), make_body_parameters(p)
+    contacts.is_detected, contacts.in_contact[:] = True, 1
+
+    def carries() -> list[int]:
+        update_contacts(state, body, clock.state, ground.state, feet, normals, contacts, DT)
+        return state.is_carrying.tolist()
+
+    assert carries() == [1, 1, 1, 1]
+    contacts.is_too_fast[0] = 1
+    assert carries() == [1, 1, 1, 1]  # measured to be in contact, as on ice
+    contacts.in_contact[0] = 0
+    assert carries() == [0, 1, 1, 1] and carries() == [0, 1, 1, 1] and state.is_touchdown_late
+    contacts.is_too_fast[0], contacts.in_contact[0] = 0, 1
+    assert carries() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("velocity", "expected"), [((0.9, 0, 0), 0), ((0.9, 0, -0.5), 1), ((0, 0, 0.6), 1)])
+def test_fast_feet_are_not_in_contact(robot: Robot, velocity: tuple[float, float, float], expected: int) -> None:
+    """Velocities of the first foot in units of sqrt(g l): a foot that slides, falls, or moves away from the ground."""
+    p, motion = Morphology.from_robot(robot), allocate_motion()
+    motion.foot_velocities[0] = np.array(velocity) * p.speed_scale
+    body, normals = make_body_parameters(p), np.tile([0.0, 0.0, 1.0], (4, 1))
+    assert [int(is_too_fast(body, motion, normals, foot)) for foot in range(4)] == [expected, 0, 0, 0]
 
 
 def test_foot_near_its_foothold_on_a_map_needs_no_detected_contact(robot: Robot) -> None:

@@ -337,6 +337,7 @@ class ContactInputs(Record):
     # that a swing foot cannot press harder.
     is_blocked: IntVector  # (4,) whether a foot lags behind its path
     is_mid_swing: IntVector  # (4,) whether a foot is far from the ground
+    is_too_fast: IntVector  # (4,) whether a foot is too fast to be in contact, see `is_too_fast`
     is_touching: IntVector  # (4,) whether the sensor of a foot measures contact
     has_sensors: bool  # whether contacts are measured
     has_flight_phase: bool  # whether the gait has flight phases
@@ -416,7 +417,7 @@ def detect_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs) -> No
         force = vec3(e.forces[foot]) @ vec3(x.normals[foot])
         update_trigger(e.trigger, foot, e.time, force)
         is_pressed = x.is_blocked[foot] != 0 and force > min_blocked_force
-        e.in_contact[foot] = int(e.trigger.in_contact[foot] != 0 or is_pressed)
+        e.in_contact[foot] = int(x.is_too_fast[foot] == 0 and (e.trigger.in_contact[foot] != 0 or is_pressed))
     e.is_known = e.time >= m.startup_time
 
 
@@ -520,6 +521,7 @@ def write_foot_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs, c
     contacts.has_forces = m.detects_contacts or m.needs_forces
     contacts.uncertainty = compute_uncertainty(e)
     contacts.in_contact[:] = e.in_contact
+    contacts.is_too_fast[:] = x.is_too_fast
     contacts.forces[:] = e.forces
 
 
@@ -607,4 +609,4 @@ def make_contact_estimate(robot: Robot, morphology: Morphology, dt: float) -> Co
 
 def allocate_contact_inputs() -> ContactInputs:
     """Returns a record for `estimate_contacts`."""
-    return ContactInputs.allocate(normals=(len(FEET), 3), is_blocked=4, is_mid_swing=4, is_touching=4)
+    return ContactInputs.allocate(normals=(len(FEET), 3), is_blocked=4, is_mid_swing=4, is_too_fast=4, is_touching=4)

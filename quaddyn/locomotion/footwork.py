@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler import IntVector, Matrix, Record, Vec3, Vector, compiled, entry, vec3
+from ..compiler import IntVector, Matrix, Record, Vec3, Vector, compiled, entry, norm, vec3
 from ..urdf.tree import Array
 from ..wbc.tasks.motion_parameters import motion_parameters, set_has_reference
 from ..wbc.tasks.single_frame_task import FootTask
@@ -99,6 +99,9 @@ MID_SWING_START = 0.2
 #: The same as `TOUCHDOWN_PHASE` for accelerated steps on even ground, where fast feet scrape, and height over the
 #: ground, or over a foothold on a map, below which a foot whose swing has ended then counts as in contact [l].
 FAST_TOUCHDOWN_PHASE, FAST_TOUCHDOWN_HEIGHT = 0.85, 0.03
+#: Speed above which a foot is not in contact, and the same for the speed at which it moves away from the ground
+#: [sqrt(g l)]: a foot that slides off an edge under load has both within milliseconds.
+MAX_CONTACT_SPEED, MAX_SEPARATION_SPEED = 1.0, 0.5
 #: Minimum distance by which the path of a late foot has moved on into the ground if the foot is blocked [l].
 BLOCKED_FOOT_DEPTH = 0.02
 #: Maximum time for which the gait waits for a late touchdown, as a fraction of the swing.
@@ -229,6 +232,21 @@ def is_blocked(f: FootworkState, body: BodyParameters, feet: Matrix, normals: Ma
 
 
 @entry("contacts and footholds")
+def is_too_fast(body: BodyParameters, motion: Motion, normals: Matrix, foot: int) -> bool:
+    """Returns whether a foot is too fast to be in contact.
+
+    Args:
+        body: lengths and units of the robot.
+        motion: motion of the feet.
+        normals: (4, 3) unit normals of the ground under the feet, world.
+        foot: index of the foot.
+    """
+    velocity = vec3(motion.foot_velocities[foot])
+    is_lifted: bool = velocity @ vec3(normals[foot]) > MAX_SEPARATION_SPEED * body.speed_scale
+    return is_lifted or norm(velocity) > MAX_CONTACT_SPEED * body.speed_scale
+
+
+@entry("contacts and footholds")
 def is_grounded(f: FootworkState, foot: int) -> bool:
     """Returns whether a foot carries load and has finished its swing."""
     found: bool = f.is_carrying[foot] != 0 and f.swings.is_swinging[foot] == 0
@@ -332,7 +350,8 @@ def update_contacts(
                 f.is_carrying[foot] = int(f.swings.progress[foot] > phase)
         elif in_stance:
             point, normal = compute_contact_point(body, feet, normals, foot), vec3(normals[foot])
-            if not follows_schedule and leaves_foothold(f.stumble, body, foot, point, normal):
+            has_slid_off = contacts.is_too_fast[foot] != 0 and contacts.in_contact[foot] == 0 and not is_hurried
+            if not follows_schedule and leaves_foothold(f.stumble, body, foot, point, normal, has_slid_off):
                 # The foot is lowered where it is.
                 lift_foot(f, body, gait, ground, foot, vec3(feet[foot]), normal)
                 f.swings.progress[foot] = 1.0

@@ -25,7 +25,7 @@ from ..dynamics.state_terms import make_tick_terms
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from ..wbc.controller_model import make_terms
-from ..wbc.tick_data import RigidBodyTerms, frame_origin
+from ..wbc.tick_data import RigidBodyTerms, frame_origin, frame_velocity
 from .morphology import FEET, BodyParameters
 from .state_fields import StateField
 
@@ -41,6 +41,7 @@ class Motion(Record):
     axes: Mat3  # heading axes of the trunk: columns forward, left and up
     yaw: float  # of the forward direction [rad]
     feet: Matrix  # (4, 3) centers of the foot spheres [m]
+    foot_velocities: Matrix  # (4, 3) of these centers [m/s]
     angular_velocity: Vec3  # of the base [rad/s]
     payload_shift: Vec3  # center of mass with payload minus that of the robot [m]; an input of `read_motion`
 
@@ -87,11 +88,12 @@ def read_motion(
     motion.velocity = vec3(terms.com_velocity)
     for foot in range(4):
         motion.feet[foot] = frame_origin(terms, foot_frames[foot])
+        motion.foot_velocities[foot] = frame_velocity(terms, foot_frames[foot])
 
 
 def allocate_motion() -> Motion:
     """Returns a motion of zeros."""
-    return Motion.allocate(feet=(4, 3))
+    return Motion.allocate(feet=(4, 3), foot_velocities=(4, 3))
 
 
 class CentroidalState:

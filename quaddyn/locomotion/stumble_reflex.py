@@ -60,6 +60,7 @@ class FootContacts(Record):
     is_detected: bool  # whether `in_contact` is known; else the schedule is followed
     is_unreliable: bool  # whether the model is wrong, so that `in_contact` is, too
     in_contact: IntVector  # (4,)
+    is_too_fast: IntVector  # (4,) whether a foot is too fast to be in contact
     has_forces: bool
     forces: Matrix  # (4, 3) on the robot, world axes [N]
     uncertainty: float  # contact force that may be an error of the estimate [N]
@@ -117,10 +118,13 @@ def add_touchdown(r: StumbleState, body: BodyParameters, foot: int, position: Ve
 
 
 @compiled()
-def leaves_foothold(r: StumbleState, body: BodyParameters, foot: int, position: Vec3, normal: Vec3) -> bool:
+def leaves_foothold(
+    r: StumbleState, body: BodyParameters, foot: int, position: Vec3, normal: Vec3, has_slid_off: bool
+) -> bool:
     """Returns whether a stance foot has left its foothold, and then lowers it until its next touchdown.
 
-    A foot that slides along the ground stays in contact; one that slides off an edge moves along the normal.
+    A foot that slides along the ground stays in contact; one that slides off an edge moves along the normal, which on
+    stairs is that of the plane of the feet and not that of the step, or loses contact.
 
     Args:
         r: state of the reaction.
@@ -128,11 +132,13 @@ def leaves_foothold(r: StumbleState, body: BodyParameters, foot: int, position: 
         foot: index of the foot.
         position: (3,) contact point of the foot, world [m].
         normal: (3,) unit normal of the ground, world.
+        has_slid_off: whether the foot is too fast to be in contact.
     """
     if r.has_touchdown[foot] == 0:
         r.has_touchdown[foot] = 1
         r.touchdown_position[foot] = position
-    if abs((position - vec3(r.touchdown_position[foot])) @ normal) < SLIP_DISTANCE * body.length:
+    distance: float = abs((position - vec3(r.touchdown_position[foot])) @ normal)
+    if not has_slid_off and distance < SLIP_DISTANCE * body.length:
         return False
     r.has_touchdown[foot] = 0
     lower_foot(r, foot, position[0], position[1])
@@ -259,4 +265,4 @@ STUMBLE_SHAPES = {
 
 def allocate_foot_contacts() -> FootContacts:
     """Returns a record without contacts."""
-    return FootContacts.allocate(in_contact=4, forces=(4, 3))
+    return FootContacts.allocate(in_contact=4, is_too_fast=4, forces=(4, 3))

@@ -34,6 +34,7 @@ from .footwork import (
     is_blocked,
     is_grounded,
     is_mid_swing,
+    is_too_fast,
     is_waiting_for_touchdown,
     set_foot_reference,
     update_contacts,
@@ -303,6 +304,8 @@ def prepare_contact_inputs(w: WalkData) -> None:
     for foot in range(4):
         x.is_blocked[foot] = int(is_blocked(w.footwork, w.body, w.motion.feet, x.normals, foot))
         x.is_mid_swing[foot] = int(is_mid_swing(w.footwork, foot))
+        # On slippery ground feet slide as fast, with contact.
+        x.is_too_fast[foot] = int(not is_slippery(w.friction) and is_too_fast(w.body, w.motion, x.normals, foot))
     x.has_flight_phase = not w.gait.force_profile.is_constant
 
 

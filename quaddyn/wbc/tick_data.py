@@ -404,6 +404,13 @@ def frame_origin(terms: RigidBodyTerms, i: int) -> Vec3:
     return vec3(terms.values[first + 9 : first + 12])
 
 
+@compiled()
+def frame_velocity(terms: RigidBodyTerms, i: int) -> Vec3:
+    """Returns the linear velocity of the origin of frame i, world [m/s]."""
+    first = terms.frames[i]
+    return vec3(terms.values[first + 12 : first + 15])
+
+
 def padded_length(n: int) -> int:
     """Returns the length of a row of n numbers, padded to whole SIMD lanes."""
     return LANE_WIDTH * ((n + LANE_WIDTH - 1) // LANE_WIDTH)
