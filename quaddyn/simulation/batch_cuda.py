@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.kinds import RecordKind, record_kind
-from ..compiler.lane_functions import BLOCK_LANES
-from ..compiler.lane_memory import collect_arrays, place_registers
+from ..compiler.lane_memory import BLOCK_LANES, collect_arrays, place_registers
 from ..cuda.arrays import CudaArray, current_stream, stream_handle
 from ..cuda.driver import device
 from ..cuda.lane_program import DeviceState, LaneProgram, LaneWorkspace, UploadedArrays, to_host, view_rows

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.kinds import record_kind
-from ..compiler.lane_functions import BLOCK_LANES
 from ..compiler.lane_kernels import ENTRY_BYTES
-from ..compiler.lane_memory import collect_arrays, place_registers, share_memory
+from ..compiler.lane_memory import BLOCK_LANES, collect_arrays, place_registers, share_memory
 from ..cuda.arrays import CudaArray, convert_result, current_stream, stream_handle, view_array
 from ..cuda.driver import LoadedKernel, device
 from ..cuda.lane_program import (
