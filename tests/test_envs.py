@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import signal
+import subprocess
 import sys
 import time
 import warnings
@@ -371,3 +374,34 @@ def test_pages_and_pictures_show_the_robots(go2: qd.Robot, monkeypatch: pytest.M
     envs.close()
     with pytest.raises(qd.QuaddynError, match="closed"):
         envs.unwrapped.viewer  # type: ignore[attr-defined]  # noqa: B018
+
+
+@needs_gymnasium
+def test_browser_of_pictures_may_end_first_and_never_outlives_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    import gymnasium
+
+    require("chromium")
+    started: list[subprocess.Popen[Any]] = []
+    real = subprocess.Popen
+    monkeypatch.setattr(
+        "quaddyn.viewer.video.subprocess.Popen", lambda *a, **k: started.append(real(*a, **k)) or started[-1]
+    )
+    env = gymnasium.make(NAME, robot="go2", render_mode="rgb_array")
+    env.reset(seed=0)
+    os.killpg(started[0].pid, signal.SIGKILL)
+    for _ in range(2):
+        with pytest.raises(qd.QuaddynError, match="the browser process ended before"):
+            env.render()
+    for _ in range(2):
+        env.close()
+    monkeypatch.undo()
+    program = (
+        "import subprocess, gymnasium, quaddyn.envs\n"
+        "real = subprocess.Popen\n"
+        "subprocess.Popen = lambda *a, **k: (p := real(*a, **k), print(p.pid))[0]\n"
+        f"env = gymnasium.make({NAME!r}, robot='go2', render_mode='rgb_array')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=120.0)
+    assert done.returncode == 0 and done.stderr == ""
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)

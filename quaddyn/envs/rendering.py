@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import time
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -48,7 +49,7 @@ class TaskRenderer(StrictAttributes, fixed=("task", "mode")):
         self.task, self.mode = task, mode
         self._viewer: Viewer | None = None
         self._take_picture: Callable[[float], bytes] | None = None
-        self._resources = contextlib.ExitStack()
+        self._close_resources: Callable[[], object] = contextlib.ExitStack().close
         self._n_frames, self._next_time = 0, 0.0
         self._names = [f"robot {i}" for i in range(1, min(task.n, MAX_ROBOTS))]
         if mode is not None:
@@ -68,18 +69,21 @@ class TaskRenderer(StrictAttributes, fixed=("task", "mode")):
     def _open(self) -> None:
         """Opens the page."""
         task, is_human = self.task, self.mode == "human"
-        viewer = Viewer(task.robot, terrain=task.terrain, open_browser=is_human, max_frames=1)
-        self._viewer = self._resources.enter_context(viewer)
-        for name in self._names:
-            viewer.add_robot(name, task.robot)
-        if not is_human:
-            try:
-                import PIL.Image  # noqa: F401
-            except ImportError:
-                raise QuaddynError(
-                    "render_mode: Pillow is not installed; install it with: pip install 'quaddyn[envs]'"
-                ) from None
-            self._take_picture = self._resources.enter_context(open_page_pictures(viewer.view_url, PICTURE_SIZE))
+        with contextlib.ExitStack() as resources:
+            viewer = Viewer(task.robot, terrain=task.terrain, open_browser=is_human, max_frames=1)
+            self._viewer = resources.enter_context(viewer)
+            for name in self._names:
+                viewer.add_robot(name, task.robot)
+            if not is_human:
+                try:
+                    import PIL.Image  # noqa: F401
+                except ImportError:
+                    raise QuaddynError(
+                        "render_mode: Pillow is not installed; install it with: pip install 'quaddyn[envs]'"
+                    ) from None
+                self._take_picture = resources.enter_context(open_page_pictures(viewer.view_url, PICTURE_SIZE))
+            # Programs that end without `close` end the browser, too.
+            self._close_resources = weakref.finalize(self, resources.pop_all().close)
 
     def draw(self) -> Picture | None:
         """Draws the present states; returns a picture (height, width, 3) in the mode "rgb_array", else None."""
@@ -109,4 +113,4 @@ class TaskRenderer(StrictAttributes, fixed=("task", "mode")):
     def close(self) -> None:
         """Closes the page and the browser."""
         self._viewer, self._take_picture = None, None
-        self._resources.close()
+        self._close_resources()

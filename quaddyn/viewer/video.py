@@ -123,20 +123,21 @@ def open_page_pictures(url: str, size: tuple[int, int]) -> Iterator[Callable[[fl
         picture = await tab.call_method("Page.captureScreenshot", format="png", optimizeForSpeed=True)
         return base64.b64decode(picture["data"])
 
-    # A thread of its own, because the event loop of a notebook is in use in the thread of the caller.
+    # A separate thread, because the event loop of a notebook is in use in the thread of the caller.
     with _run_browser(_find_browser(), size) as address, ThreadPoolExecutor(1) as executor:
         runner = asyncio.Runner()
 
-        def call(coroutine: Coroutine[Any, Any, Any]) -> Any:
-            return executor.submit(runner.run, coroutine).result()
+        def call(function: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> Any:
+            return executor.submit(lambda: runner.run(function(*arguments))).result()
 
         page = _Tab.open(address, url + "#bare", size)
-        tab = call(page.__aenter__())
+        tab = call(page.__aenter__)
         try:
-            yield lambda time: call(take(time))
+            yield lambda time: call(take, time)
         finally:
-            call(page.__aexit__(None, None, None))
-            executor.submit(runner.close).result()
+            with contextlib.suppress(RuntimeError):  # at the end of a program, when no thread starts work any more
+                call(page.__aexit__, None, None, None)
+                executor.submit(runner.close).result()
 
 
 def _find_browser() -> str:
@@ -194,18 +195,20 @@ class _Tab:
     def __init__(self, socket: tornado.websocket.WebSocketClientConnection) -> None:
         self._socket, self._numbers = socket, itertools.count(1)
         self._session: dict[str, str] = {}
+        self._is_closed = False
 
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, address: str, url: str, size: tuple[int, int]) -> AsyncIterator[_Tab]:
         """Opens a page of the viewer in a tab."""
         socket = await tornado.websocket.websocket_connect(address, max_message_size=2**30)
+        tab = cls(socket)
         try:
-            yield await cls(socket)._load(url, size)
+            yield await tab._load(url, size)
         finally:
             socket.close()
-            while await socket.read_message() is not None:
-                pass
+            while not tab._is_closed:  # the end of the connection is reported once
+                tab._is_closed = await socket.read_message() is None
 
     async def _load(self, url: str, size: tuple[int, int]) -> _Tab:
         """Loads a page and waits until it is drawn."""
@@ -229,13 +232,14 @@ class _Tab:
     async def call_method(self, method: str, **parameters: object) -> dict[str, Any]:
         """Calls a method of the DevTools protocol and returns its result."""
         number = next(self._numbers)
-        await self._socket.write_message(
-            json.dumps({"id": number, "method": method, "params": parameters, **self._session})
-        )
+        request = json.dumps({"id": number, "method": method, "params": parameters, **self._session})
+        with contextlib.suppress(tornado.websocket.WebSocketClosedError):  # reported below
+            await self._socket.write_message(request)
         while True:
-            text = await self._socket.read_message()
+            text = None if self._is_closed else await self._socket.read_message()
             if text is None:
-                raise QuaddynError("the browser process ended before the video was complete")
+                self._is_closed = True
+                raise QuaddynError("the browser process ended before the video or picture was complete")
             response = json.loads(text)
             if response.get("id") == number:
                 if "error" in response:
