@@ -78,8 +78,8 @@ class LaneBlocks(Generic[Worker]):
             self._workers.put(worker)
 
 
-def check_mask(mask: Any, n: int) -> NDArray[np.bool_]:
-    """Returns a mask of n lanes; None stands for all lanes.
+def check_mask(mask: Any, n: int, name: str = "mask") -> NDArray[np.bool_]:
+    """Returns the mask of n lanes that is the argument `name`; None stands for all lanes.
 
     Raises:
         ArgumentTypeError: `mask` is not an array of bools.
@@ -89,9 +89,9 @@ def check_mask(mask: Any, n: int) -> NDArray[np.bool_]:
         return np.ones(n, dtype=bool)
     array = np.asarray(mask)
     if array.dtype != bool:
-        raise ArgumentTypeError(f"mask: expected bools, got {array.dtype}")
+        raise ArgumentTypeError(f"{name}: expected bools, got {array.dtype}")
     if array.shape != (n,):
-        raise ArgumentError(f"mask: expected shape ({n},), got {array.shape}")
+        raise ArgumentError(f"{name}: expected shape ({n},), got {array.shape}")
     return array
 
 

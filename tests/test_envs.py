@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -22,7 +24,7 @@ import quaddyn.envs
 from quaddyn.envs import VelocityTask, register_environments
 from quaddyn.envs.registration import MissingGymnasium
 from quaddyn.errors import ArgumentError, ArgumentTypeError
-from quaddyn.simulation import HeightField
+from quaddyn.simulation import HeightField, Plane, stairs
 
 NAME = "quaddyn/QuadrupedVelocity-v0"
 needs_gymnasium = pytest.mark.skipif(importlib.util.find_spec("gymnasium") is None, reason="needs gymnasium")
@@ -226,7 +228,8 @@ def test_wrong_arguments_are_named(go2: qd.Robot) -> None:
         (lambda: VelocityTask(1, go2, threads=0), "threads"),
         (lambda: VelocityTask(1, go2, terrain=[1.0]), "terrain"),
         (lambda: VelocityTask(1, go2, start_area=(1.0, -1.0)), "start_area"),
-        (lambda: VelocityTask(1, go2, height_points=[[0.1, 0.2, 0.3]]), r"height_points: .* \(k, 2\)"),
+        (lambda: VelocityTask(1, go2, height_points=[[0.1, 0.2, 0.3]]), r"height_points: .* \(1, 2\)"),
+        (lambda: VelocityTask(1, go2, height_points=[[0.1, np.nan]]), r"height_points\[1\] = nan"),
         (lambda: VelocityTask(1, go2, terrain=small, start_area=(0.9, 0.0)), "start_area: .* the terrain has a gap"),
         (lambda: task.step(np.zeros((2, 11))), "action: expected shape"),
         (lambda: task.step(nan), r"action: expected finite numbers, got others in lanes \[1\]"),
@@ -302,6 +305,56 @@ def test_seeded_runs_are_equal_and_lanes_equal_single_environments() -> None:
         if ended:
             break
     assert infos["command"].shape == (3,)
+
+
+@needs_gymnasium
+def test_lanes_equal_single_environments_across_episodes_with_residuals_on_stairs() -> None:
+    import gymnasium
+    from gymnasium.vector import SyncVectorEnv
+
+    terrain = [Plane.floor(), *stairs(3, rise=0.05, tread=0.3, distance=0.4)]
+    options: dict[str, Any] = {
+        "robot": "go2", "action": "residuals", "terrain": terrain, "start_area": (0.8, 0.3), "friction": (0.3, 0.9),
+        "height_points": [[0.3, 0.0]], "episode_time": 0.1, "command_time": 0.12,
+    }  # fmt: skip
+    many = gymnasium.make_vec(NAME, num_envs=3, threads=2, **options)
+    single = SyncVectorEnv([lambda: gymnasium.make(NAME, **options)] * 3)
+    rng = np.random.default_rng(0)
+    ours, theirs = many.reset(seed=5), single.reset(seed=5)
+    for step in range(1, 15):
+        assert ours[0].tobytes() == theirs[0].tobytes()
+        assert {k: x.tobytes() for k, x in ours[-1].items()} == {k: x.tobytes() for k, x in theirs[-1].items()}
+        action = rng.uniform(-1.0, 1.0, (3, 12)).astype(np.float32)
+        theirs = single.step(action)  # type: ignore[assignment]
+        if step % 6 == 0:
+            action[:] = np.nan  # episodes begin again, and actions are ignored
+        ours = many.step(action)  # type: ignore[assignment]
+        for a, b in zip(ours[1:4], theirs[1:4], strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert ours[3].all() == (step % 6 == 5)
+    single.close()
+
+
+@needs_gymnasium
+def test_mask_of_a_reset_and_clear_errors() -> None:
+    import gymnasium
+
+    env = gymnasium.make_vec(NAME, num_envs=2, robot="go2", threads=1)
+    first, _ = env.reset(seed=0)
+    env.step(np.zeros((2, 12)))
+    later, infos = env.reset(seed=1, options={"reset_mask": np.array([False, True])})
+    task = env.unwrapped.task  # type: ignore[attr-defined]
+    assert (task.batch.time == 0.0).tolist() == [False, True] and (later != first).any(axis=1).all()
+    np.testing.assert_array_equal(infos["command"], task.command)
+    single = gymnasium.make(NAME, robot="go2").unwrapped
+    for error, words, call in (
+        (ArgumentTypeError, "reset_mask: expected bools", lambda: env.reset(options={"reset_mask": np.ones(2)})),
+        (ArgumentError, r"num_envs: expected .*, got 0", lambda: gymnasium.make_vec(NAME, num_envs=0)),
+        (ArgumentError, r"action: .* \(12,\) .*, got shape \(11,\)", lambda: single.step(np.zeros(11))),
+        (ArgumentTypeError, "cannot be copied or pickled; create another", lambda: copy.deepcopy(single)),
+        (ArgumentTypeError, "cannot be copied or pickled; create another", lambda: pickle.dumps(env)),
+    ):
+        raises(error, words, call)
 
 
 @needs_gymnasium

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..lane_blocks import check_mask
+from ..robot.arguments import check_integer, check_vector
 from ..viewer import Viewer
 from .registration import AUTORESET_METADATA, Env, VectorEnv, make_box, repeat_space
 from .rendering import Picture, TaskRenderer
@@ -50,7 +52,7 @@ class QuadrupedVelocityVectorEnv(VectorEnv):
 
     def __init__(self, num_envs: int = 1, *, render_mode: str | None = None, **arguments: Any) -> None:
         super().__init__()
-        self.task = VelocityTask(num_envs, **arguments)
+        self.task = VelocityTask(check_integer("num_envs", num_envs), **arguments)
         self._renderer = TaskRenderer(self.task, render_mode, ("human",))
         self.num_envs, self.render_mode = self.task.n, render_mode
         self.metadata = {**self.metadata, "render_fps": 1.0 / self.task.control_dt}
@@ -68,19 +70,24 @@ class QuadrupedVelocityVectorEnv(VectorEnv):
         Args:
             seed: seed of the first robot; the others have the following integers. None: the random numbers continue;
                 if there was no seed before, a seed of the operating system.
-            options: not used.
+            options: "reset_mask" (num_envs,), bools, which robots begin a new episode; without it all.
 
         Returns:
-            Observations (num_envs, size), and an empty dictionary.
+            Observations (num_envs, size), and the dictionary of infos with "command" (num_envs, 3).
+
+        Raises:
+            ArgumentError: "reset_mask" has a wrong shape.
+            ArgumentTypeError: "reset_mask" does not have bools.
         """
+        mask = check_mask((options or {}).get("reset_mask"), self.num_envs, "reset_mask")
         super().reset(seed=seed)
         if seed is None and not self._is_seeded:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._is_seeded = True
-        self._has_ended[:] = False
-        observations = self.task.reset(seed=seed)
+        self._has_ended[mask] = False
+        observations = self.task.reset(mask, seed=seed)
         self.render()
-        return observations, {}
+        return observations, self._make_infos()
 
     def step(
         self, actions: NDArray[Any]
@@ -97,15 +104,14 @@ class QuadrupedVelocityVectorEnv(VectorEnv):
         Raises:
             ArgumentError: actions of a wrong shape or not finite.
         """
-        began = self._has_ended
-        observations, rewards, has_fallen, is_cut_off = self.task.step(actions)
-        if began.any():
-            observations = self.task.reset(began)
-            rewards[began], has_fallen[began], is_cut_off[began] = 0.0, False, False
+        observations, rewards, has_fallen, is_cut_off = self.task.step(actions, restart=self._has_ended)
         self._has_ended = has_fallen | is_cut_off
         self.render()
-        infos = {"command": self.task.command, "_command": np.ones(self.num_envs, dtype=bool)}
-        return observations, rewards, has_fallen, is_cut_off, infos
+        return observations, rewards, has_fallen, is_cut_off, self._make_infos()
+
+    def _make_infos(self) -> dict[str, Any]:
+        """Returns the infos of the present states."""
+        return {"command": self.task.command, "_command": np.ones(self.num_envs, dtype=bool)}
 
     @property
     def viewer(self) -> Viewer:
@@ -162,13 +168,13 @@ class QuadrupedVelocityEnv(Env):
             options: not used.
 
         Returns:
-            The observation (size,), and an empty dictionary.
+            The observation (size,), and the dictionary of infos with "command" (3,).
         """
         super().reset(seed=seed)
         self.task.set_generator(0, self.np_random)
         observation = self.task.reset()[0]
         self._show()
-        return observation, {}
+        return observation, {"command": self.task.command[0]}
 
     def step(self, action: NDArray[Any]) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
         """Takes a step.
@@ -177,13 +183,14 @@ class QuadrupedVelocityEnv(Env):
             action: (nu,) action from -1 to 1.
 
         Returns:
-            The observation, the reward, whether the robot has fallen, whether the episode was cut off, and a dictionary
-            with "command" (3,).
+            The observation, the reward, whether the robot has fallen, whether the episode was cut off, and the
+            dictionary of infos with "command" (3,).
 
         Raises:
             ArgumentError: an action of a wrong shape or not finite.
         """
-        observations, rewards, has_fallen, is_cut_off = self.task.step(np.asarray(action)[np.newaxis])
+        action = check_vector("action", action, (self.task.action_size,), "one for each actuated joint")
+        observations, rewards, has_fallen, is_cut_off = self.task.step(action[np.newaxis])
         infos = {"command": self.task.command[0]}
         self._show()
         return observations[0], float(rewards[0]), bool(has_fallen[0]), bool(is_cut_off[0]), infos

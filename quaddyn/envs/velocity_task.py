@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from os import PathLike
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics import Dynamics
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
+from ..lane_blocks import check_mask
 from ..locomotion.controller import LocomotionController
 from ..locomotion.fall_detection import FALLEN_HEIGHT, FALLEN_TILT
 from ..robot import load
@@ -52,7 +54,8 @@ class VelocityTask(
 
     The robots are a `SimulationBatch` with contacts at the feet. Lengths l, masses m and times are those of the robot,
     so that the same parameters suit small and large ones; l is the height of the base in ``q_home``. The environments
-    of Gymnasium call `reset` and `step`; a program without Gymnasium may do so, too. There is no automatic reset here.
+    of Gymnasium call `reset` and `step`; a program without Gymnasium may do so, too. There is no automatic reset here;
+    ``step(action, restart=has_ended)`` begins the episodes again that ended at the step before.
 
     An observation has, in this order: velocity of the base in its axes (3) [m/s], angular velocity (3) [rad/s],
     direction of gravity in base axes (3), command (3): forward and sideways [m/s] and turning [rad/s], positions of
@@ -97,8 +100,8 @@ class VelocityTask(
         payload: (2,) range of the random mass on the root link in an episode [kg].
         motor_strength: (2,) range of the random maximum motor torque of an episode, as a fraction of that of the robot.
         terrain: terrain of all robots, see `Simulation`; None: the plane z = 0.
-        start_area: (2,) largest distance of the base from the origin along x and y at the start of an episode, where it
-            is drawn uniformly [m].
+        start_area: (2,) or a number, largest distance of the base from the origin along x and y at the start of an
+            episode, where it is drawn uniformly [m].
         height_points: (k, 2) points around the base, in its heading frame (x forward, y to the left) [m], whose terrain
             heights are observed; heights beside the terrain are those of the ground under the base. None: no points.
         threads: number of threads; None: the number of cores available to this process.
@@ -106,7 +109,9 @@ class VelocityTask(
     Attributes:
         robot: the robot.
         n: number of robots.
-        action: "targets" or "torques".
+        action: "targets", "torques" or "residuals".
+        terrain: the terrain.
+        control_dt: time of a step of the task [s].
         action_size: number of entries of an action, nu.
         observation_size: number of entries of an observation.
         batch: the simulated robots.
@@ -135,7 +140,7 @@ class VelocityTask(
         payload: Sequence[float] = (0.0, 0.0),
         motor_strength: Sequence[float] = (1.0, 1.0),
         terrain: Terrain | Surface | Iterable[Surface] | None = None,
-        start_area: Sequence[float] = (0.0, 0.0),
+        start_area: float | Sequence[float] = (0.0, 0.0),
         height_points: Sequence[Sequence[float]] | Array | None = None,
         threads: int | None = None,
     ) -> None:
@@ -196,7 +201,7 @@ class VelocityTask(
         self._lower = np.where(self._joints.turning, -np.inf, robot.lower[self._joints.at])
         self._upper = np.where(self._joints.turning, np.inf, robot.upper[self._joints.at])
         self.terrain = simulation.terrain
-        self._start_area = frozen(_expand("start_area", start_area, 2))
+        self._start_area = frozen(_expand("start_area", start_area, 2, "x, y"))
         self._height_points = frozen(_check_points("height_points", height_points))
         # The locomotion controller walks at once where all feet touch the ground, and has to land and rise otherwise.
         self._joint_range = 0.0 if action == "residuals" else INITIAL_JOINT_RANGE
@@ -261,8 +266,7 @@ class VelocityTask(
             ArgumentTypeError: `mask` is not an array of bools.
         """
         first = None if seed is None else check_integer("seed", seed, least=0)
-        mask = np.ones(self.n, dtype=bool) if mask is None else mask
-        self.batch.reset(mask)  # validates the mask
+        mask = check_mask(mask, self.n)
         lanes = np.flatnonzero(mask)
         if first is not None:
             for i in lanes.tolist():
@@ -277,7 +281,8 @@ class VelocityTask(
         q[lanes, :2] = self._start_area * draws[:, nu + 7 :]
         q[lanes, 2] += self._initial_lift
         if len(lanes):
-            q[lanes, 2] += self._heights_around(q[lanes, :2], headings, self._foot_offsets).max(axis=1)
+            heights = self._heights_around(q[lanes, :2], headings, self._foot_offsets)
+            q[lanes, 2] += np.fmax.reduce(heights, axis=1)  # NaN in gaps that are narrower than the grid of the check
         q[lanes, 3:7] = _turn_about_vertical(q[lanes, 3:7], headings)
         self.batch.reset(mask, q=q)
         if self._walkers is not None:
@@ -294,11 +299,15 @@ class VelocityTask(
             self.batch.set_parameters(mask, **parameters)
         return self.observe()
 
-    def step(self, action: Array | FloatArray) -> tuple[FloatArray, Array, BoolArray, BoolArray]:
+    def step(
+        self, action: Array | FloatArray, *, restart: BoolArray | None = None
+    ) -> tuple[FloatArray, Array, BoolArray, BoolArray]:
         """Takes a step of `control_dt`.
 
         Args:
             action: (n, nu) actions from -1 to 1; values beyond are clamped.
+            restart: (n,) bools, which robots begin a new episode, as by `reset`, instead of taking the step; their
+                actions are ignored and their rewards are 0. None: none.
 
         Returns:
             Observations (n, observation_size), rewards (n,), whether each robot has fallen (n,), and whether its
@@ -306,10 +315,14 @@ class VelocityTask(
 
         Raises:
             ArgumentError: a wrong shape, or an entry that is not finite.
+            ArgumentTypeError: `restart` is not an array of bools.
         """
-        array = check_array("action", action)
+        array, is_restarted = check_array("action", action), np.zeros(self.n, dtype=bool)
         if array.shape != (self.n, self.action_size):
             raise ArgumentError(f"action: expected shape ({self.n}, {self.action_size}), got {array.shape}")
+        if restart is not None:
+            is_restarted |= check_mask(restart, self.n, "restart")
+            array = np.where(is_restarted[:, np.newaxis], 0.0, array)
         if len(lanes := np.flatnonzero(~np.isfinite(array).all(axis=1))):
             raise ArgumentError(f"action: expected finite numbers, got others in lanes {lanes[:8].tolist()}")
         array = np.clip(array, -1.0, 1.0)
@@ -330,9 +343,11 @@ class VelocityTask(
         ground = self.terrain.height(*self.batch.q[:, :2].T)
         has_fallen = self._find_fallen(ground)
         is_cut_off = (self._steps >= self._episode_steps) | np.isnan(ground)
-        for lane in np.flatnonzero(self._steps % self._command_steps == 0):
+        for lane in np.flatnonzero((self._steps % self._command_steps == 0) & ~is_restarted):
             self._command[lane] = self._max_command * self._generators[lane].uniform(-1.0, 1.0, 3)
-        return self.observe(), reward, has_fallen, is_cut_off
+        reward[is_restarted] = 0.0
+        observations = self.reset(is_restarted) if is_restarted.any() else self.observe()
+        return observations, reward, has_fallen & ~is_restarted, is_cut_off & ~is_restarted
 
     def observe(self) -> FloatArray:
         """Returns the observations of the present states (n, observation_size)."""
@@ -351,6 +366,12 @@ class VelocityTask(
             known = np.where(np.isnan(heights), ground[:, np.newaxis], heights)
             out[:, 12 + 3 * nu :] = np.nan_to_num(known + (self._home_height - q[:, 2])[:, np.newaxis])
         return np.clip(out, -MAX_OBSERVATION, MAX_OBSERVATION, out=out)
+
+    def __reduce__(self) -> NoReturn:
+        raise ArgumentTypeError(
+            "a VelocityTask, or an environment with one, cannot be copied or pickled; create another one with the same "
+            "arguments"
+        )
 
     def _compute_reward(self, action: Array) -> Array:
         """Returns the reward of a step that ended in the present state, see the class."""
@@ -424,15 +445,19 @@ def _compute_foot_offsets(robot: Robot) -> Array:
 
 def _check_points(name: str, value: Sequence[Sequence[float]] | Array | None) -> Array:
     """Returns points as an array (k, 2); None gives no points."""
-    points = check_array(name, np.zeros((0, 2)) if value is None else value)
-    if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
-        raise ArgumentError(f"{name}: expected finite numbers (k, 2), got an array of shape {points.shape}")
-    return points
+    points = check_array(name, () if value is None else value)
+    if not points.size:
+        return np.zeros((0, 2))
+    return check_vector(name, points, (len(points) if points.ndim else 1, 2), "k points x, y")
 
 
-def _expand(name: str, value: float | Sequence[float] | Array, size: int) -> Array:
+def _expand(
+    name: str, value: float | Sequence[float] | Array, size: int, entries: str = "one for each actuated joint"
+) -> Array:
     """Returns a number or `size` numbers, 0 or more, as an array (size,)."""
-    array = check_vector(name, np.full(size, value) if np.ndim(value) == 0 else value, (size,), "a number or nu")
+    array = check_vector(
+        name, np.full(size, value) if np.ndim(value) == 0 else value, (size,), f"or a number; {entries}"
+    )
     if (array < 0.0).any():
         raise ArgumentError(f"{name}: expected numbers of 0 or more, got {array.min():g}")
     return array
