@@ -232,8 +232,18 @@ def test_unfit_devices_are_reported(library: Any, monkeypatch: pytest.MonkeyPatc
         with pytest.raises(ArgumentError, match="'cuda:3' does not exist"):
             owner.batch(1, device="cuda:3")
         put(library, "memory", 10000)
-        with pytest.raises(CudaError, match="memory of the GPU is exhausted"):
+        with pytest.raises(CudaError, match=r"threads: .* threads=32 \(the memory of the GPU is exhausted"):
             owner.batch(100, device="cuda")
+        put(library, "memory", 1 << 30)
+        batch = owner.batch(100, device="cuda", threads=32)
+        block_bytes = 32 * batch.bytes_per_thread
+        with pytest.warns(DeprecationWarning, match="bytes_per_thread"):
+            assert batch.bytes_per_lane_in_progress == batch.bytes_per_thread
+        del batch
+        put(library, "memory", 3 * block_bytes)
+        with pytest.raises(CudaError, match="threads: "):
+            owner.batch(100, device="cuda")
+        assert owner.batch(100, device="cuda", threads=32).threads == 32
         put(library, "memory", 1 << 30)
         put(library, "driver_version", 10020)
         monkeypatch.setattr(driver, "_devices", {})

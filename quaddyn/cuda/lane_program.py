@@ -21,7 +21,7 @@ from ..compiler.signatures import signature_of
 from ..errors import ArgumentError, ArgumentTypeError
 from ..exclusive_call import ExclusiveCall
 from .arrays import ArrayView, CudaArray, contiguous_strides, to_device, view_array
-from .driver import Device, LoadedKernel
+from .driver import CudaError, Device, LoadedKernel
 
 #: Maximum memory of the threads of a program [bytes].
 MAX_WORKSPACE: Final = 8 << 30
@@ -170,7 +170,7 @@ class LaneWorkspace:
         shared_bytes: memory that all threads share [bytes].
 
     Raises:
-        CudaError: the memory of the GPU is exhausted.
+        CudaError: the memory of the GPU is exhausted; for the memory of the threads, the error names `threads`.
     """
 
     def __init__(
@@ -189,7 +189,13 @@ class LaneWorkspace:
         resident, fitting = program.kernel.resident_blocks(BLOCK_LANES), MAX_WORKSPACE // max(memory.block_bytes, 1)
         wanted = -(-min(n, threads or n) // BLOCK_LANES)
         self.n_blocks = blocks = max(1, min(wanted, resident, fitting))
-        self._words = CudaArray((blocks, *block.shape), block.dtype, gpu)
+        try:
+            self._words = CudaArray((blocks, *block.shape), block.dtype, gpu)
+        except CudaError as error:
+            raise CudaError(
+                f"threads: {blocks * memory.block_bytes / 1e6:,.0f} MB for {blocks * BLOCK_LANES} threads cannot be "
+                f"allocated; pass a smaller number, such as threads={max(blocks // 4, 1) * BLOCK_LANES} ({error})"
+            ) from None
         self._shared, self._memory = DeviceCopies(gpu), memory
         for k in range(blocks):
             self._words.write(block, k * block.size)

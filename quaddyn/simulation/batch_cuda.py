@@ -12,6 +12,7 @@ from ..compiler.lane_memory import BLOCK_LANES, collect_arrays, place_registers
 from ..cuda.arrays import CudaArray, current_stream, stream_handle
 from ..cuda.driver import device
 from ..cuda.lane_program import DeviceState, LaneProgram, LaneWorkspace, UploadedArrays, to_host, view_rows
+from ..deprecation import renamed_attributes
 from ..errors import ArgumentError
 from ..robot.arguments import Numbers, check_integer
 from ..strict_attributes import StrictAttributes
@@ -23,6 +24,7 @@ from .lanes import INITIAL_CONTACTS, LaneLayout
 from .plant_data import PlantData, with_shared_memory
 
 
+@renamed_attributes(bytes_per_lane_in_progress="bytes_per_thread")
 class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres", "links", "device")):
     """Batch of n robots on a GPU; created by `Simulation.batch` with ``device="cuda"``.
 

@@ -22,6 +22,7 @@ from ..cuda.lane_program import (
     to_host,
     view_rows,
 )
+from ..deprecation import renamed_attributes
 from ..errors import ArgumentError
 from ..kernels.ptx_module import KERNEL_NAME
 from ..lane_blocks import check_mask
@@ -57,6 +58,7 @@ class DeviceCommand(NamedTuple):
     codes: Any
 
 
+@renamed_attributes(bytes_per_lane_in_progress="bytes_per_thread")
 class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts", "device")):
     """Batch of n controllers on a GPU; created by `WholeBodyController.batch` with ``device="cuda"``.
 
