@@ -24,7 +24,7 @@ import quaddyn.envs
 from quaddyn.envs import VelocityTask, register_environments
 from quaddyn.envs.registration import MissingGymnasium
 from quaddyn.errors import ArgumentError, ArgumentTypeError
-from quaddyn.simulation import HeightField, Plane, stairs
+from quaddyn.simulation import Box, HeightField, Plane, stairs
 
 NAME = "quaddyn/QuadrupedVelocity-v0"
 needs_gymnasium = pytest.mark.skipif(importlib.util.find_spec("gymnasium") is None, reason="needs gymnasium")
@@ -43,10 +43,12 @@ def test_robots_stand_with_actions_of_zero(name: str) -> None:
 
 
 def test_default_gains_are_stable_for_the_light_joints_of_an_arm() -> None:
-    task = VelocityTask(2, "anymal_b_kinova", threads=1)
+    edges = [Plane.floor(), Box([0.0, 0.0, 0.02], [0.5, 6.0, 0.04])]
+    task = VelocityTask(8, "anymal_b_kinova", terrain=edges, start_area=0.5, threads=1)
+    task.reset(seed=1)
     for _ in range(50):
-        task.step(np.zeros((2, task.action_size)))
-    assert not task.batch.has_diverged.any() and np.abs(task.batch.v).max() < 10.0
+        has_fallen = task.step(np.zeros((8, task.action_size)))[2]
+        assert not has_fallen.any() and np.abs(task.batch.v).max() < 10.0
 
 
 def test_entries_of_an_observation(go2: qd.Robot) -> None:

@@ -35,8 +35,9 @@ FORWARD_FROUDE, SIDEWAYS_FROUDE, TURNING_FRACTION = 0.6, 0.3, 0.17
 #: Default gains: stiffness divided by m g l [1/rad], and damping divided by stiffness and sqrt(l / g).
 STIFFNESS_FACTOR, DAMPING_FACTOR = 1.0, 0.1
 #: Largest default gains, for light joints such as those of grippers: stiffness times dt^2 and damping times dt, divided
-#: by the inertia that a joint moves.  Damping in steps of dt is stable below 2.
-MAX_STIFFNESS_STEP, MAX_DAMPING_STEP = 0.6, 1.9
+#: by the inertia that a joint moves.  Damping is stable below 2 minus half of the stiffness, both in these units.  The
+#: inertias are lower bounds, from which those of single light joints hardly differ: these have less than 1.7.
+MAX_STIFFNESS_STEP, MAX_DAMPING_STEP, MAX_LIGHT_DAMPING_STEP = 0.6, 1.9, 1.6
 #: Speed error at which the reward of following has fallen to 1/e, divided by the largest commanded speed.
 ERROR_SCALE = 0.5
 #: Random initial joint positions around the home configuration [rad], and height above it [l].
@@ -160,12 +161,13 @@ class VelocityTask(
         self._action_scale = _expand("action_scale", default_scale if action_scale is None else action_scale, nu)
         simulation = Simulation(robot, dt=dt, spheres={}, integrator=integrator, terrain=terrain)
         dt, inertias = simulation.dt, _compute_joint_inertias(robot)
-        default_stiffness = np.minimum(
-            STIFFNESS_FACTOR * robot.mass * gravity * length, MAX_STIFFNESS_STEP * inertias / dt**2
-        )
+        desired_stiffness = STIFFNESS_FACTOR * robot.mass * gravity * length
+        stable_stiffness = MAX_STIFFNESS_STEP * inertias / dt**2
+        default_stiffness = np.minimum(desired_stiffness, stable_stiffness)
         self._stiffness = _expand("stiffness", default_stiffness if stiffness is None else stiffness, nu)
+        damping_step = np.where(desired_stiffness < stable_stiffness, MAX_DAMPING_STEP, MAX_LIGHT_DAMPING_STEP)
         default_damping = np.minimum(
-            DAMPING_FACTOR * np.sqrt(length / gravity) * self._stiffness, MAX_DAMPING_STEP * inertias / dt
+            DAMPING_FACTOR * np.sqrt(length / gravity) * self._stiffness, damping_step * inertias / dt
         )
         self._damping = _expand("damping", default_damping if damping is None else damping, nu)
         self.control_dt = control_dt = check_positive("control_dt", control_dt)
