@@ -111,8 +111,6 @@ class VelocityTask(
         robot: the robot.
         n: number of robots.
         action: "targets", "torques" or "residuals".
-        terrain: the terrain.
-        control_dt: time of a step of the task [s].
         action_size: number of entries of an action, nu.
         observation_size: number of entries of an observation.
         batch: the simulated robots.
