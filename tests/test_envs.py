@@ -147,6 +147,12 @@ def test_robots_start_on_the_terrain_and_observe_its_height(name: str) -> None:
     assert is_cut_off.tolist() == [False, False, True, False, False, False]
 
 
+def test_feet_may_start_over_a_narrow_gap(go2: qd.Robot) -> None:
+    sides = [Box([x, 0.0, -0.1], [60.0, 60.0, 0.2]) for x in (-29.8, 30.4)]  # a gap of 0.2 m
+    task = VelocityTask(200, go2, terrain=sides, start_area=(20.0, 0.0), threads=1)
+    np.testing.assert_allclose(task.batch.q[:, 2], 1.02 * go2.q_home[2])
+
+
 def test_torques_as_actions(go2: qd.Robot) -> None:
     task = VelocityTask(2, go2, action="torques", threads=1)
     action = np.array([np.full(12, 0.1), np.full(12, 7.0)])
