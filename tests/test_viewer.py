@@ -42,6 +42,7 @@ from quaddyn.viewer import JointSliders, ServerError, Viewer
 from quaddyn.viewer import server as server_module
 from quaddyn.viewer.posing import _slider_range
 from quaddyn.viewer.scene import Blob
+from quaddyn.viewer.sliders import Pull, Spring
 
 QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago", "solo8", "solo12")
 
@@ -783,6 +784,19 @@ def test_pull_of_a_page_is_a_bounded_spring_force_at_the_clicked_point(
         page.send(json.dumps({"pull": [0, 0, 0, 0, 1, 1, 1]}))
         page.ping().wait(10)
         assert viewer.pull_forces(plant) == {}, "a silent page does not pull"
+
+
+def test_pull_is_damped_with_the_velocity_of_the_pulled_point(go2: qd.Robot) -> None:
+    """The spring is not extended; the trunk moves and rotates."""
+    rng, point, spring = np.random.default_rng(0), np.array([0.2, -0.1, 0.05]), Spring(go2, [1], 1.0, 1e6)
+    q, v = np.array(go2.q_home), rng.normal(size=go2.nv)
+    state = qd.Dynamics(go2).update(q, v)
+    base, velocity = state.placement(go2.bodies[0].name), state.velocity(go2.bodies[0].name)
+    arm = base.rotation @ point
+    x, y, z = (base.translation + arm).tolist()
+    (wrench,) = spring.compute_wrench(Pull(0, (0.2, -0.1, 0.05), (x, y, z)), q, v).values()
+    force = wrench[:3]
+    np.testing.assert_allclose(force, -spring._damping * (velocity[:3] + np.cross(velocity[3:], arm)), atol=1e-8)
 
 
 def test_other_machines_need_a_token_even_to_watch(go2: qd.Robot) -> None:
