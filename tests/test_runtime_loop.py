@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ import pytest
 from raising import raises
 
 import quaddyn as qd
+from quaddyn.errors import ArgumentTypeError
 from quaddyn.locomotion.modes import LocomotionMode
 from quaddyn.runtime import (
     Controller,
@@ -44,13 +46,15 @@ class FakeInterface(RobotInterface):
 
     def __init__(self, robot: qd.Robot, clock: ManualClock) -> None:
         self.robot, self.clock, self.written, self.rng = robot, clock, [], np.random.default_rng(0)
-        self.broken, self.failed = "", 0
+        self.broken, self.failed, self.value = "", 0, None
         self.on_write: Callable[[], None] = lambda: None
 
     def read(self) -> Measurement:
         if self.broken == "read":
             self.failed += 1
             raise OSError("no route to robot")
+        if self.broken == "type":
+            return self.value
         zero, noise = np.zeros(self.robot.nu), 1e-3 * self.rng.standard_normal((2, 3))
         return Measurement(self.clock.now(), self.robot.q_home[7:], zero, noise[0], noise[1] + [0.0, 0.0, 9.81])
 
@@ -311,6 +315,29 @@ def test_lost_link_to_the_robot_is_a_fault(go2: qd.Robot) -> None:
     with pytest.raises(OSError, match="no route"):  # before anything was written
         scene.fake.broken = "read"
         scene.loop.run(0.04)
+
+
+@pytest.mark.parametrize("value", [None, np.zeros(12)])
+def test_report_names_the_errors_of_read(go2: qd.Robot, value: object) -> None:
+    scene = LoopSetup(go2)
+    text = f"read: expected a Measurement from FakeInterface.read(), got {type(value).__name__}"
+    with pytest.raises(ArgumentTypeError, match=re.escape(text)):  # before anything was written
+        scene.fake.broken, scene.fake.value = "type", value
+        scene.loop.run(0.04)
+    scene.fake.broken = ""
+    scene.operator.read_device = lambda now: scene.fake.__setattr__("broken", "type" if now > 100.02 else "")
+    scene.operator.walk()
+    report = scene.loop.run(0.06)
+    assert report.fault.name == "stale reading" and damping(scene.fake.written[-1])
+    n = report.statistics.read_failures
+    assert n > 10 and f"read() failed {n} times with ArgumentTypeError: {text}" in str(report).splitlines()
+
+
+def test_texts_of_failed_readings_need_bounded_memory() -> None:
+    statistics = LoopStatistics.empty()
+    for i in range(100):
+        statistics.add_read_error(OSError(f"packet {i}"))
+    assert len(statistics.read_errors) == 6 and statistics.read_errors["other errors"] == 95
 
 
 def test_a_failed_recorder_ends_only_the_recording(go2: qd.Robot) -> None:

@@ -116,6 +116,8 @@ class LoopReport:
                 f"the watchdog of the robot damped the motors {self.silences} times, because no command arrived in "
                 f"time: {cause}",
             )
+        for text, count in self.statistics.read_errors.items():
+            lines.insert(1, f"read() failed {count} times with {text}")
         return "\n".join(lines)
 
 
@@ -216,6 +218,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
 
         Raises:
             ArgumentError: a time that is not positive.
+            ArgumentTypeError: the first reading is no `Measurement`; later ones count as no reading.
         """
         if not check_number("seconds", seconds) > 0.0:
             raise ArgumentError(f"seconds: expected a positive time [s], got {seconds}")
@@ -227,7 +230,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         count = np.inf if np.isinf(seconds) else max(1, round(seconds / dt))
         self._stop_requested = False
         with self._real_time.applied() as real_time_results:
-            last = self.interface.read()  # an exception here occurs before anything is written
+            last = self._read()  # an exception here occurs before anything is written
             previous_silences = self.interface.silences
             start = self._first_deadline(self.clock.now())
             previous_start, k = start - dt, 0
@@ -281,14 +284,24 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         return now
 
     # -- parts of a tick ---------------------------------------------------------------------------------------
+    def _read(self) -> Measurement:
+        """Returns the newest reading of the interface; raises if there is none."""
+        measurement = self.interface.read()
+        if not isinstance(measurement, Measurement):
+            raise ArgumentTypeError(
+                f"read: expected a Measurement from {type(self.interface).__name__}.read(), got "
+                f"{type(measurement).__name__}"
+            )
+        return measurement
+
     def _tick(
         self, k: int, deadline: float, start_time: float, last: Measurement, statistics: LoopStatistics
     ) -> Measurement:
         """Performs one tick, from reading to writing, and returns the reading that was used."""
         try:
-            measurement = self.interface.read()
-        except Exception:
-            statistics.read_failures += 1
+            measurement = self._read()
+        except Exception as error:
+            statistics.add_read_error(error)
             measurement = last  # the safety layer checks its age
         if not self._time_stamp_filter.accept(measurement.time, start_time):
             statistics.read_failures += int(measurement.time != last.time)

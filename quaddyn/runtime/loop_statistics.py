@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..deprecation import renamed_fields, renamed_parameters
 
+#: Maximum number of different texts of failed readings that are counted one by one.
+MAX_READ_ERRORS = 5
 #: Width of a bin [s], and number of bins up to 20 ms; one more bin has all longer times.
 BIN_WIDTH, N_BINS = 1e-6, 20_000
 
@@ -94,7 +96,9 @@ class LoopStatistics:
         late_starts: number of overruns of ticks that started late, because the process did not run before; the others
             took long.
         latest_tick: overrun that ended latest after its deadline; None without one.
-        read_failures: number of readings that raised or had an invalid time stamp.
+        read_failures: number of readings that raised, were no `Measurement`, or had an invalid time stamp.
+        read_errors: number of failed calls of ``read()`` by text, such as ``{"OSError: no route to host": 12}``; the
+            first `MAX_READ_ERRORS` texts, and ``"other errors"``.
         write_failures: number of commands that could not be written.
     """
 
@@ -108,6 +112,7 @@ class LoopStatistics:
     latest_tick: LateTick | None = None
     read_failures: int = 0
     write_failures: int = 0
+    read_errors: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def empty(cls) -> LoopStatistics:
@@ -122,6 +127,14 @@ class LoopStatistics:
         latest = self.latest_tick
         if latest is None or tick.latency + tick.compute > latest.latency + latest.compute:
             self.latest_tick = tick
+
+    def add_read_error(self, error: Exception) -> None:
+        """Adds an exception that reading the sensors raised."""
+        self.read_failures += 1
+        text = f"{type(error).__name__}: {error}"
+        if text not in self.read_errors and len(self.read_errors) >= MAX_READ_ERRORS:
+            text = "other errors"
+        self.read_errors[text] = self.read_errors.get(text, 0) + 1
 
     def __str__(self) -> str:
         """Returns a table in microseconds, and the causes of late ticks."""
