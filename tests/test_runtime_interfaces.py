@@ -135,6 +135,29 @@ def test_models_of_another_robot_are_rejected(wagon: qd.Robot, go2: qd.Robot) ->
         MujocoInterface(wagon, model, data).write(MotorCommand.from_torques([np.nan, 0.0, 0.0]))
 
 
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (('mass="5"', 'mass="6"'), r"its mass is 8\.2 kg instead of 7\.2 kg\."),
+        (("0 0 -9.81", "0 0 -1.62"), r"its gravity is .*-1\.62\] m/s\^2 instead of .*-9\.81"),
+        (("<option ", '<option><flag gravity="disable"/></option><option '), r"its gravity is \[0\.0, 0\.0, 0\.0\]"),
+        (('gainprm="2"', 'gainprm="2" ctrlrange="-6 9"'), r"limits .*: wrist 30 instead of 40\."),
+        (('gainprm="2"', 'gainprm="2" forcerange="-9 9"'), r"limits .*: wrist 22\.5 instead of 40\."),
+        (('name="roll" ', 'name="roll" actuatorfrcrange="-9 9" '), r"limits .*: roll 9 instead of 40\."),
+    ],
+)
+def test_model_with_other_mass_gravity_or_torque_limits_gives_a_warning(
+    wagon: qd.Robot, change: tuple[str, str], text: str
+) -> None:
+    model, data = make_mujoco_model(change=change)
+    with pytest.warns(RuntimeWarning, match=rf"^model: differs from 'wagon': .*{text}") as caught:
+        MujocoInterface(wagon, model, data)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    MujocoInterface(wagon, model, data, check=False)  # warnings are errors in tests
+    wide = 'gainprm="2" ctrlrange="-8 9" forcerange="-16 16"'
+    MujocoInterface(wagon, *make_mujoco_model(change=('gainprm="2"', wide)))
+
+
 def test_urdf_imported_by_mujoco_is_accepted(wagon: qd.Robot) -> None:
     """A URDF read by MuJoCo's importer, with a free joint added."""
     spec = mujoco.MjSpec.from_string(URDF.replace("<link", '<mujoco><compiler fusestatic="false"/></mujoco><link', 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from .simulated_interface import SimulatedInterface
 
 #: Maximum position error of a joint, divided by the size of the robot, and minimum cosine of the angle between axes.
 MAX_POSITION_ERROR, MIN_AXIS_COSINE = 0.05, 0.95
+#: Maximum differences of mass and gravity, and of a torque limit below that of the robot, as fractions.
+MAX_MASS_ERROR, MAX_GRAVITY_ERROR, MAX_LIMIT_ERROR = 0.05, 0.01, 0.01
 
 
 class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "base", "prefix")):
@@ -42,7 +45,8 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
             fixed root, the parent body of the first joint.
         prefix: prefix of the joint names in the model, if it has several robots.
         sensors: sensors of `read`; None: perfect sensors, including feet.
-        check: whether positions and axes of the joints must match those of the robot; otherwise only names must match.
+        check: whether positions and axes of the joints must match those of the robot, and mass, gravity and torque
+            limits are compared; otherwise only names must match.
 
     Attributes:
         model: the MuJoCo model.
@@ -53,6 +57,9 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         ArgumentError: an argument of a wrong type, or data of another model.
         UnknownNameError: a joint or body that the model does not have.
         ModelError: a joint of another type, position or axis, or an actuator that is a servo instead of a motor.
+
+    Warns:
+        RuntimeWarning: mass or gravity differ from those of the robot, or motors have lower torque limits.
     """
 
     def __init__(
@@ -83,7 +90,16 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         body, root = self._find_root(base)
         self.base = model.body(body).name
         self._coordinates = self._match_coordinates(body, root, check=check)
-        self._motors = [self._find_motor(name) for name in robot.actuated]
+        actuators = [self._find_motor(name) for name in robot.actuated]
+        first_controls = ActuatorIndices.of_model(model).first_control
+        self._motors = [None if found is None else (int(first_controls[found[0]]), found[1]) for found in actuators]
+        if check and (differences := self._differences(body, actuators)):
+            warnings.warn(
+                f"model: differs from {robot.name!r}: {'; '.join(differences)}. Change one of them, or pass "
+                "check=False",
+                RuntimeWarning,
+                stacklevel=3,
+            )
         self._joints_without_motor = [i for i, motor in enumerate(self._motors) if motor is None]
         self._dof_addresses = [int(model.joint(prefix + name).dofadr[0]) for name in robot.actuated]
         self._feet_by_body = {
@@ -291,8 +307,54 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
                     worst = score, relative_distance, cosine, name
         return total, *worst[1:]
 
+    def _differences(self, body: int, actuators: list[tuple[int, float] | None]) -> list[str]:
+        """Returns the differences in mass, gravity and torque limits between the model and the robot, in words.
+
+        Args:
+            body: index of the root body.
+            actuators: index and gear of the motor of each actuated joint, None for a joint without a motor.
+        """
+        robot, model = self.robot, self.model
+        joints = [model.joint(self.prefix + name).id for name in robot.actuated]
+        # The links of a fixed root may be part of the world.
+        is_free = robot.root == "free"
+        is_part = np.zeros(model.nbody, dtype=bool)
+        is_part[[body] if is_free else model.jnt_bodyid[joints]] = True
+        for b in range(1, model.nbody):  # parents precede their children
+            is_part[b] |= is_part[model.body_parentid[b]]
+        mass = float(model.body_mass[is_part].sum())
+        robot_mass = sum(link.inertial.mass for link in robot.bodies[0 if is_free else 1 :])
+        differences = []
+        if abs(mass - robot_mass) > MAX_MASS_ERROR * robot_mass:
+            which = "mass" if is_free else "moving mass"
+            differences.append(f"its {which} is {mass:.4g} kg instead of {robot_mass:.4g} kg")
+        is_weightless = model.opt.disableflags & int(self._mujoco.mjtDisableBit.mjDSBL_GRAVITY)
+        gravity = np.zeros(3) if is_weightless else np.array(model.opt.gravity)
+        robot_gravity = robot.model.gravity.linear
+        if np.linalg.norm(gravity - robot_gravity) > MAX_GRAVITY_ERROR * np.linalg.norm(robot_gravity):
+            differences.append(f"its gravity is {gravity.tolist()} m/s^2 instead of {robot_gravity.tolist()} m/s^2")
+        limits = []
+        for name, joint, actuator, effort in zip(
+            robot.actuated, joints, actuators, robot.effort_limits.tolist(), strict=True
+        ):
+            ranges = [model.jnt_actfrcrange[joint]] if model.jnt_actfrclimited[joint] else []
+            if actuator is not None:
+                i, gear = actuator
+                control = int(ActuatorIndices.of_model(model).first_control[i])
+                if model.actuator_ctrllimited[control]:
+                    ranges.append(gear * model.actuator_ctrlrange[control])
+                if model.actuator_forcelimited[i]:
+                    ranges.append(gear / model.actuator_gainprm[i, 0] * model.actuator_forcerange[i])
+            limit = min((float(np.abs(ends).min()) for ends in ranges), default=np.inf)
+            if limit < (1.0 - MAX_LIMIT_ERROR) * effort:
+                limits.append(f"{name} {limit:.4g} instead of {effort:.4g}")
+        if limits:
+            more = f" and {len(limits) - 3} more" if len(limits) > 3 else ""
+            differences.append(f"its motors have lower torque limits [N m or N]: {', '.join(limits[:3])}{more}")
+        return differences
+
     def _find_motor(self, name: str) -> tuple[int, float] | None:
-        """Returns control index and gear of the motor at a joint; None without an actuator."""
+        """Returns index and gear of the actuator at a joint, which is a motor; None without one."""
         model, mujoco = self.model, self._mujoco
         joint = model.joint(self.prefix + name).id
         joint_transmissions = {int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT)}
@@ -308,5 +370,5 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
                     f"MuJoCo actuator {model.actuator(i).name!r}: expected a motor at joint {name!r}, whose torque is "
                     "proportional to ctrl, with a gear that is not 0; replace it by <motor>, or remove it"
                 )
-            return int(indices.first_control[i]), gain
+            return i, gain
         return None
