@@ -116,6 +116,7 @@ def test_body_spheres_do_not_change_the_motion_of_a_standing_robot(ground: str) 
 
 
 @pytest.mark.parametrize("ground", ["boxes", *(pytest.param(g, marks=pytest.mark.slow) for g in ("floor", "field"))])
+@pytest.mark.filterwarnings("ignore:q. .* below the ground:RuntimeWarning")
 def test_clustered_spheres_find_every_contact(ground: str) -> None:
     """Contacts are the same with clustered and with single spheres."""
     robot = qd.load("go2")

@@ -199,13 +199,58 @@ def test_groove_has_two_contacts_and_flat_field_one() -> None:
 @pytest.mark.parametrize("kind", PLANTS)
 def test_terrain_without_a_surface_below_the_robot_gives_a_warning(kind: Plants) -> None:
     robot, step = block(), Box([1.0, 0.0, 0.0], [0.5, 1.0, 0.1])
-    with pytest.warns(
-        RuntimeWarning, match=r"^terrain: it has no surface below the robot .* Plane\.floor\(\)"
-    ) as caught:
-        kind(robot, terrain=[step])
-    assert len(caught) == 1 and caught[0].filename == __file__
-    for terrain, floor in (([step, Plane.floor()], None), (step, 0.0), (step, -np.inf), ((), None)):
+    for without_ground in ([step], []):
+        with pytest.warns(
+            RuntimeWarning, match=r"^terrain: it has no surface below the robot .* Plane\.floor\(\)"
+        ) as caught:
+            kind(robot, terrain=without_ground)
+        assert len(caught) == 1 and caught[0].filename == __file__
+    for terrain, floor in (([step, Plane.floor()], None), (step, 0.0), (step, -np.inf), ((), -np.inf), ((), 0.0)):
         kind(robot, terrain=terrain, floor=floor)  # warnings are errors in tests
+
+
+SPIKES = 30.0 * np.random.default_rng(0).random((40, 40))
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+@pytest.mark.parametrize(
+    "surfaces",
+    [
+        [Box([1000.0, 0.0, 0.0], [400.0, 1000.0, 100.0])],
+        stairs(3, rise=60.0, tread=300.0, distance=800.0),
+        [HeightField([-1000.0, -1000.0], [50.0, 50.0], SPIKES)],
+        [HeightField([-1.0, -1.0], [0.05, 0.05], SPIKES)],
+    ],
+)
+def test_terrain_in_millimeters_gives_a_warning(kind: Plants, surfaces: list[Box]) -> None:
+    robot = qd.load("go2")
+    with pytest.warns(RuntimeWarning, match=r"^terrain: surface 1: .* in millimeters") as caught:
+        kind(robot, terrain=[Plane.floor(), *surfaces])
+    assert len(caught) == 1 and caught[0].filename == __file__
+    wall, rough = Box([3.0, 0.0, 4.0], [0.3, 9.0, 8.0]), HeightField([-1.0, -1.0], [0.05, 0.05], 1e-3 * SPIKES)
+    kind(robot, terrain=[wall, rough, HeightField([-99.0, 0.0], [1.0, 1.0], np.array([[500.0] * 2, [501.0] * 2]))])
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_robot_that_starts_below_the_ground_gives_one_warning(kind: Plants) -> None:
+    robot = qd.load("go2")
+    plant, q, height = kind(robot), robot.q_home.copy(), robot.q_home[2]
+    q[2] = 0.0
+    with pytest.warns(RuntimeWarning, match=rf"^q: 'FL' is {height:.3g} m below .* q\[2\] = {height:.4g}") as caught:
+        plant.reset(q)
+        plant.reset(q)
+        plant.step(np.zeros(12))
+    assert len(caught) == 1 and caught[0].filename == __file__
+    block_of_ground = Box([0.0, 0.0, 0.1], [2.0, 2.0, 0.2])
+    plant = kind(robot, terrain=block_of_ground)
+    q[2] = height + 0.2
+    plant.reset(q)  # warnings are errors in tests
+    plant.step(np.zeros(12))
+    plant = kind(robot, terrain=block_of_ground)
+    with pytest.warns(RuntimeWarning, match=r"^q: 'FL' is 0\.2 m below the ground"):
+        plant.step(np.zeros(12))
+    q[0], q[2] = -1.2, height  # the front feet touch the side of the block
+    kind(robot, terrain=[Plane.floor(), block_of_ground]).reset(q)
 
 
 def test_both_plants_have_the_same_terrain_contacts() -> None:

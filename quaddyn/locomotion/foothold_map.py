@@ -14,6 +14,7 @@ import numpy as np
 
 from ..compiler import Matrix, Tensor, Vector, entry
 from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.units import warn_of_height
 from ..urdf.tree import Array
 from .morphology import Morphology
 from .swing import APEX_PHASE, EVEN_TERRAIN_TOLERANCE, OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTiming
@@ -378,7 +379,16 @@ class FootholdMap:
         ArgumentTypeError: `terrain` is neither a function nor an object with a method `height`.
     """
 
-    __slots__ = ("_age", "_height_function", "_morphology", "_read_position", "_reader", "_slope", "window")
+    __slots__ = (
+        "_age",
+        "_has_warned",
+        "_height_function",
+        "_morphology",
+        "_read_position",
+        "_reader",
+        "_slope",
+        "window",
+    )
 
     def __init__(self, terrain: Heights, morphology: Morphology) -> None:
         height_function = terrain if callable(terrain) else getattr(terrain, "height", None)
@@ -391,7 +401,7 @@ class FootholdMap:
         self._morphology = morphology
         self._read_position: tuple[float, float] | None = None
         self._reader: WindowReader | None = None
-        self._age = 0.0
+        self._age, self._has_warned = 0.0, False
         self.window = TerrainWindow.empty(0.0, 0.0, morphology.length)
         self._slope = np.zeros(2)
 
@@ -419,6 +429,8 @@ class FootholdMap:
             reader.advance(dt)
             if reader.is_done:
                 self.window, self._reader = reader.window, None
+                if not self._has_warned and (known := reader.window.heights[~np.isnan(reader.window.heights)]).size:
+                    self._has_warned = warn_of_height("terrain", float(np.ptp(known)), p.length, stacklevel=8)
 
     def heights(self, x: Array, y: Array) -> Array:
         """Returns heights of the ground at points x and y of the same shape, world [m]; NaN where unknown.

@@ -87,19 +87,24 @@ class JointUnits:
                 return
 
 
-def warn_of_height(argument: str, height: float, size: float, *, stacklevel: int = 3) -> None:
-    """Warns if a height [m] seems to be in millimeters.
+def warn_of_height(
+    argument: str, height: float, size: float, *, max_ratio: float = MAX_HEIGHT_RATIO, stacklevel: int = 3
+) -> bool:
+    """Warns if a height [m] seems to be in millimeters; returns whether it does.
 
     Args:
         argument: name of the argument, for the message.
         height: the height [m].
         size: leg length or another size of the robot [m]; 0 if it is not known.
+        max_ratio: maximum height, divided by `size`.
         stacklevel: as of `warnings.warn`.
     """
-    if MAX_VALUE >= abs(height) > MAX_HEIGHT_RATIO * size > 0.0:
+    seems = MAX_VALUE >= abs(height) > max_ratio * size > 0.0
+    if seems:
         warnings.warn(
             f"{argument}: the height {height:g} m is {abs(height) / size:.0f} times the size of the robot, "
             f"{size:.3g} m: it seems to be in millimeters; pass meters",
             RuntimeWarning,
             stacklevel=stacklevel,
         )
+    return seems

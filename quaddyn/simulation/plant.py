@@ -28,7 +28,7 @@ from .held_bodies import HeldBody, HeldBodySystem, HeldState
 from .log import Log, LogBuilder
 from .records import ActivePush, Checkpoint, ContactPoint
 from .spheres import ContactSphere, place_spheres
-from .terrain import Plane, Surface, Terrain, check_friction
+from .terrain import Plane, Surface, Terrain, check_friction, warn_of_terrain_size
 
 #: Sets an attribute without the checks of `StrictAttributes`, which would cost time in every step.
 set_attribute = object.__setattr__
@@ -36,6 +36,9 @@ set_attribute = object.__setattr__
 DIVERGENCE_SPEED = 1e6
 #: Number of steps after which torques are compared with joint positions again.
 TORQUE_CHECK_INTERVAL = 128
+#: Depth of a contact sphere below the ground at the start above which the height of the base is probably wrong, in
+#: heights of the base.
+MAX_START_DEPTH = 0.2
 #: Maximum time step [s], in which a joint at 10 rad/s turns by 6 degrees.
 MAX_TIME_STEP = 0.01
 
@@ -74,6 +77,10 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
     Raises:
         ArgumentError: an argument has a wrong value.
         ArgumentTypeError: an argument has a wrong type.
+
+    Warns:
+        RuntimeWarning: a terrain without a surface below the robot that replaces the floor, or a box or height field
+            that seems to be in millimeters.
     """
 
     #: Maximum number of simultaneous pushes; more are a programming error in a loop.
@@ -124,6 +131,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._kinetic, self._energy_data = KineticEnergy(robot.model, rotors), robot.model.createData()
         self._held_system = HeldBodySystem(robot, held_bodies, self.dt, actuators.effort)
         self._exclusive_step, self._joint_units = ExclusiveCall("plant"), JointUnits(robot)
+        self._has_warned_of_depth = False
 
     # -- state -----------------------------------------------------------------------------------------------
     def reset(self, q: Numbers | None = None, v: Numbers | None = None) -> None:
@@ -140,8 +148,10 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         Warns:
             RuntimeWarning: joint positions far beyond their limits, which seem to be in degrees or millimeters, or a
                 height of the base that seems to be in millimeters; once.
+            RuntimeWarning: a contact sphere of a robot with legs is more than a fifth of the height of the base in
+                ``q_home`` below the ground; once. Also in the first step from ``q_home``.
         """
-        robot = self.robot
+        robot, is_given = self.robot, q is not None
         if q is not None:
             self._check_units(check_vector("q", q, (robot.nq,), f"nq of {robot.name}"))
         q = robot.q_home if q is None else q
@@ -156,6 +166,35 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         reset_drives(self._drives, self._v)
         self._held_system.grasp(self._q, self._v)
         self._reset_internal_state()
+        if is_given:
+            self._warn_of_penetration(self._q, stacklevel=3)
+
+    def _warn_of_penetration(self, q: Array, *, stacklevel: int) -> None:
+        """Warns if a contact sphere is deep in the ground in q (nq,); at most once."""
+        size = float(self.robot.q_home[2]) if self.robot.root == "free" and self.robot.legs else 0.0
+        if self._has_warned_of_depth or not (size > 0.0 and self.terrain.surfaces):
+            return
+        data, depth = self._energy_data, MAX_START_DEPTH * size
+        self.robot.algorithms.forwardKinematics(self.robot.model, data, q)
+        spheres = [sphere for sphere in self._spheres if sphere.joint]
+        points = np.array([data.oMi[sphere.joint].act(sphere.in_joint) for sphere in spheres]).reshape(-1, 3)
+        radii = np.array([sphere.radius for sphere in spheres])
+        if not points.size:
+            return
+        # Beside a vertical face, the ground in one of these directions is not above the sphere.
+        around = depth * np.array([[x, y] for x in (-1.0, 0.0, 1.0) for y in (-1.0, 0.0, 1.0)])
+        ground = self.terrain.height(*(points[:, None, :2] + around).T)
+        depths = np.where(np.isnan(ground), -np.inf, ground).min(axis=0) - (points[:, 2] - radii)
+        deepest = int(np.argmax(depths))
+        if depths[deepest] > depth:
+            self._has_warned_of_depth = True
+            lift = float(np.fmax.reduce(ground[4] - points[:, 2] + radii))
+            warnings.warn(
+                f"q: {spheres[deepest].reported_name!r} is {depths[deepest]:.3g} m below the ground, with the base at "
+                f"a height of {q[2]:.3g} m; with q[2] = {q[2] + lift:.4g} the robot would stand on it",
+                RuntimeWarning,
+                stacklevel=stacklevel,
+            )
 
     def _check_units(self, q: Array) -> None:
         """Warns if joint positions or the height of the base in q (nq,) seem to be in another unit."""
@@ -296,6 +335,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             tau = self._as_torques(tau)
         if self._steps % TORQUE_CHECK_INTERVAL == 0:
             self._joint_units.warn_of_torques("tau", tau, self._q)
+            if not self._steps:
+                self._warn_of_penetration(self._q, stacklevel=3)
         if external is not None:
             check_type("external", external, Mapping, "a mapping from frame names to forces")
         with self._exclusive_step.acquire("step"):
@@ -574,14 +615,17 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 def _make_terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:
     """Returns the terrain of a plant with its floor, from the arguments of the constructor."""
     given = Terrain(()) if terrain is None else Terrain.from_surfaces(terrain)
-    surfaces, position = given.surfaces, robot.q_home[:2]
-    if surfaces and floor is None and robot.root == "free" and np.isnan(given.height(*position)):
+    surfaces = given.surfaces
+    position = robot.q_home[:2] if robot.root == "free" else np.array([robot.q_home[0] if robot.nq else 0.0, 0.0])
+    if terrain is not None and floor is None and robot.root != "fixed" and np.isnan(given.height(*position)):
         warnings.warn(
             f"terrain: it has no surface below the robot at x = {position[0]:g}, y = {position[1]:g}, and replaces the "
-            "floor, so that the robot falls; add Plane.floor() to the list, or pass floor=",
+            "floor, so that the robot falls; add Plane.floor() to the list, or pass floor=-inf for no ground there",
             RuntimeWarning,
             stacklevel=6,
         )
+    if robot.root == "free" and robot.legs:
+        warn_of_terrain_size("terrain", given, position, float(robot.q_home[2]), stacklevel=8)
     if floor is None:
         floor = 0.0 if terrain is None and robot.root != "fixed" else -np.inf
     floor = check_number("floor", floor)

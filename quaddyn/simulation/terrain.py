@@ -22,8 +22,12 @@ from ..contact.solvers import MAX_FRICTION
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_array, check_integer, check_number, check_sequence
+from ..robot.units import MAX_HEIGHT_RATIO, warn_of_height
 from ..urdf.tree import Array, FrozenArrays, frozen
 
+#: Height of a surface above the ground at the robot, in heights of its base, up to which a surface without details of
+#: that size, or with a larger mean slope, is in meters.
+MAX_COARSE_HEIGHT_RATIO, MAX_MEAN_SLOPE = 20.0, 10.0
 #: Maximum number of contacts of one sphere with one height field, and the cosine between normals above which two
 #: contacts count as one.
 MAX_FIELD_CONTACTS, SAME_NORMAL_COSINE = 3, 0.95
@@ -720,6 +724,37 @@ class Terrain:
             np.array(fields, dtype=np.float64).reshape(-1, 9),
             np.concatenate(heights),
         )
+
+
+def warn_of_terrain_size(argument: str, terrain: Terrain, position: Array, size: float, *, stacklevel: int) -> None:
+    """Warns of the first box or height field that seems to be in millimeters.
+
+    The top of the box is farther from the ground at `position`, or the heights of the field differ by more, than
+    `MAX_HEIGHT_RATIO` sizes of the robot. `MAX_COARSE_HEIGHT_RATIO` sizes suffice if each edge of the box or distance
+    of samples is also as long as that, or if the height field consists of steep spikes.
+
+    Args:
+        argument: name of the argument, for the message.
+        terrain: the terrain.
+        position: (2,) horizontal position of the robot [m].
+        size: height of the base of the robot [m].
+        stacklevel: as of `warnings.warn`.
+    """
+    ground = float(np.nan_to_num(terrain.height(*position)))
+    for index, surface in enumerate(terrain.surfaces):
+        if isinstance(surface, Plane):
+            continue
+        if isinstance(surface, Box):
+            top = surface.center[2] + 0.5 * float(np.abs(surface.rotation[2]) @ surface.size)
+            height, is_coarse = top - ground, surface.size.min() > MAX_COARSE_HEIGHT_RATIO * size
+        else:
+            h = surface.heights
+            height = float(np.ptp(h))
+            slopes = [np.abs(np.diff(h, axis=a)).mean() / surface.spacing[a] for a in (0, 1)]
+            is_coarse = surface.spacing.min() > MAX_COARSE_HEIGHT_RATIO * size or max(slopes) > MAX_MEAN_SLOPE
+        max_ratio = MAX_COARSE_HEIGHT_RATIO if is_coarse else MAX_HEIGHT_RATIO
+        if warn_of_height(f"{argument}: surface {index}", height, size, max_ratio=max_ratio, stacklevel=stacklevel):
+            return
 
 
 def _set_field(owner: object, name: str, value: object) -> None:
