@@ -22,6 +22,8 @@ from quaddyn.contact.solvers import (
     project_to_cone,
     project_to_cones,
 )
+from quaddyn.contact.solvers import frictional_core as core
+from quaddyn.contact.solvers.frictional_core import MAX_WORK
 from quaddyn.contact.solvers.frictional_solver import Method, PinocchioConeSolvers
 
 METHODS: tuple[Method, ...] = ("newton", "admm", "pgs")
@@ -343,3 +345,29 @@ def test_pinocchio_solvers_use_a_hundredth_of_the_requested_tolerance() -> None:
             "relative_complementarity",
         ):
             assert getattr(own, f"{kind}_tol") == pytest.approx(1e-8)
+
+
+def test_work_on_a_hard_problem_of_many_contacts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """134 contacts of a robot with 18 degrees of freedom inside the ground, which have no solution."""
+    attempts: list[int] = []
+    solve = PinocchioConeSolvers._solve
+    monkeypatch.setattr(
+        PinocchioConeSolvers, "_solve", lambda self, *arguments: attempts.append(0) or solve(self, *arguments)
+    )
+    k, rng = 134, np.random.default_rng(0)
+    J = rng.normal(size=(3 * k, 18))
+    G, g, mu = J @ J.T, rng.normal(size=3 * k), np.full(k, 0.6)
+    solver = FrictionalSolver()
+    solution = solver.solve(ContactProblem(G, g, mu))
+    assert solution.status == "inaccurate" and np.isfinite(solution.impulses).all() and len(attempts) <= 1
+    solver.prior_work = 2.0 * MAX_WORK
+    again = ContactProblem(G, g, mu, initial_impulses=solution.impulses)
+    np.testing.assert_array_equal(solver.solve(again).impulses, solution.impulses)
+    assert solver.prior_work == 0.0 and len(attempts) <= 1
+    steps = []
+    for prior_work in (0.0, 2.0 * MAX_WORK):
+        work = core.make_contact_workspace(40)
+        work.effort.work = prior_work
+        core.solve_contact_problem(np.ascontiguousarray(G[:120, :120]), g[:120], mu[:40], np.zeros(120), 1e-8, 8, work)
+        steps.append(work.effort.steps)
+    assert steps[0] > 100 and steps[1] <= core.MAX_FIRST_NEWTON_STEPS + core.MAX_SWEEPS

@@ -43,6 +43,12 @@ class PinocchioConeSolvers:
                 setattr(settings, f"{kind}_feasibility_tol", 1e-2 * tolerance)
                 setattr(settings, f"{kind}_complementarity_tol", 1e-2 * tolerance)
         self._cones: dict[tuple[float, ...], tuple[object, object]] = {}
+        self._max_iterations = max_iterations
+
+    def bound_iterations(self, allowed: float) -> None:
+        """Bounds the iterations of the next attempts by `allowed`, at least 1, in addition to `max_iterations`."""
+        for settings in (self._admm_settings, self._pgs_settings):
+            settings.max_iterations = max(1, int(min(allowed, self._max_iterations)))
 
     def admm(
         self, G: Array, g: Array, friction: Array, initial_impulses: Array | None, regularization: float = 0.0
@@ -93,6 +99,9 @@ class PinocchioConeSolvers:
         return self._cones[key]
 
 
+#: Time of an iteration of Pinocchio's solvers, in multiplications of Newton steps per entry of the Delassus matrix.
+ITERATION_COST = 4.0
+
 Method = Literal["newton", "admm", "pgs"]
 
 #: Mean velocity of a contact along its impulse, as a fraction of the tolerance, above which it adds energy.
@@ -125,7 +134,8 @@ class FrictionalSolver(CheckedSolver):
 
     The residual of every method is computed by `contact_residual`.  If it exceeds the tolerance, the other methods
     follow, each from the initial impulses and from a cold start, each refined by Newton steps; the best solution is
-    returned, and its status reports the outcome.  The result never contains NaN: zero impulses are the last resort.
+    returned, and its status reports the outcome. No further attempt starts after `frictional_core.MAX_WORK`
+    multiplications, which only many contacts reach.  The result never contains NaN: zero impulses are the last resort.
 
     If ``problem.previous_velocity`` is given, no contact does positive work over the step, ``lambda_i . (v_before +
     v)_i / 2 <= 0``: the energy balance of a time step (Moreau 1988) with constant forces.  Signorini's condition on the
@@ -140,6 +150,10 @@ class FrictionalSolver(CheckedSolver):
         tolerance: residual up to which a solution counts as solved [m/s].
         max_iterations: bound of the iterations of each attempt of "admm" and "pgs".
         fallback: False to try the first method alone, from the initial impulses.
+
+    Attributes:
+        prior_work: multiplications that were spent on the next problem already, and count for its bound; after it 0.
+            If they exceed the bound, its initial impulses are kept.
 
     Raises:
         ArgumentError: a value out of range.
@@ -163,10 +177,17 @@ class FrictionalSolver(CheckedSolver):
         self.method, self.fallback = method, bool(fallback)
         self._pinocchio = PinocchioConeSolvers(self.tolerance, int(max_iterations))
         self._work = core.make_contact_workspace(4)
+        self.prior_work = 0.0
+
+    @property
+    def work(self) -> float:
+        """Number of multiplications of the last solve, with `prior_work`."""
+        return float(self._work.effort.work)
 
     def _solve(self, problem: ContactProblem) -> ContactSolution:
         """Solves the problem; repeats it for contacts that would add energy."""
-        g = problem.offset_velocity
+        g, effort = problem.offset_velocity, self._work.effort
+        effort.work, self.prior_work = self.prior_work, 0.0
         impulses, error, iterations, status = self._run_attempts(problem, g, problem.initial_impulses)
         if problem.previous_velocity is not None:
             rebounds = np.zeros(problem.n_contacts, dtype=bool)
@@ -179,6 +200,9 @@ class FrictionalSolver(CheckedSolver):
                     power > ENERGY_GAIN_FRACTION * self.tolerance * np.linalg.norm(impulses, axis=1)
                 )
                 if not gains_energy.any():
+                    break
+                if self._work.effort.work > core.MAX_WORK:
+                    status = "inaccurate"
                     break
                 rebounds |= gains_energy
                 g = self._passive_velocities(problem, start_velocities, rebounds)
@@ -205,7 +229,11 @@ class FrictionalSolver(CheckedSolver):
     ) -> tuple[Array, float, int, str]:
         """Runs the attempts until one is within the tolerance; returns impulses, residual, iterations, status."""
         best: _Attempt = np.zeros((problem.n_contacts, 3)), 0, np.inf
+        if initial_impulses is not None and self._work.effort.work > core.MAX_WORK:
+            best = initial_impulses, 0, contact_residual(initial_impulses, problem.G, g, problem.mu)
         for index, attempt in enumerate(self._list_attempts(problem, g, initial_impulses)):
+            if self._work.effort.work > core.MAX_WORK and (index or initial_impulses is not None):
+                break
             result = attempt()
             impulses, iterations, error = result
             if error <= self.tolerance:
@@ -247,10 +275,13 @@ class FrictionalSolver(CheckedSolver):
         G, mu, iterations = problem.G, problem.mu, 0
         if method == "newton":
             return self._newton(G, g, mu, initial_impulses)
+        work_per_iteration = ITERATION_COST * G.size
+        self._pinocchio.bound_iterations((core.MAX_WORK - self._work.effort.work) / work_per_iteration)
         if method == "admm":
             impulses, iterations = self._pinocchio.admm(G, g, mu, initial_impulses, regularization)
         else:
             impulses, iterations = self._pinocchio.pgs(G, g, mu, initial_impulses)
+        self._work.effort.work += iterations * work_per_iteration
         error = contact_residual(impulses, G, g, mu)
         if refine and not error <= self.tolerance:
             impulses, newton_steps, error = self._newton(G, g, mu, impulses)
@@ -262,7 +293,9 @@ class FrictionalSolver(CheckedSolver):
         impulses = np.zeros(len(g)) if initial_impulses is None else initial_impulses.flatten()
         G, g, mu = (np.ascontiguousarray(a) for a in (G, g, mu))
         if len(mu) > len(self._work.mass):
+            work_done = self._work.effort.work
             self._work = core.make_contact_workspace(len(mu))
+            self._work.effort.work = work_done
         n_rounds = core.get_max_rounds(len(mu))
         # The compiled residual is that of `contact_residual`, computed from G and g at the returned impulses.
         error = core.solve_contact_problem(G, g, mu, impulses, self.tolerance, n_rounds, self._work)
