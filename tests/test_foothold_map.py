@@ -41,6 +41,17 @@ def foothold_map(terrain: object) -> FootholdMap:
     return out
 
 
+def test_map_in_millimeters_gives_one_warning() -> None:
+    def rough(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.where(y > 9.0, np.inf, 50.0 * np.sin(9.0 * x) ** 2)  # 50 mm
+
+    with pytest.warns(RuntimeWarning, match=r"^terrain: the height .* in millimeters; pass meters") as caught:
+        whole = foothold_map(rough)
+        whole.advance(9.0, 9.0, 1e-3)
+    assert len(caught) == 1
+    foothold_map(lambda x, y: np.where(x > 1.0, 8.0, 1e-3 * rough(x, y)))  # a wall; warnings are errors in tests
+
+
 def test_nominal_foothold_is_used_on_smooth_terrain() -> None:
     level = foothold_map(lambda x, y: 0.2 + 0.0 * x)
     x, y, z, normal = level.choose_foothold(0.1234, -0.0567)  # type: ignore[misc]

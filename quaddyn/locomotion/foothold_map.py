@@ -429,7 +429,7 @@ class FootholdMap:
             reader.advance(dt)
             if reader.is_done:
                 self.window, self._reader = reader.window, None
-                if not self._has_warned and (known := reader.window.heights[~np.isnan(reader.window.heights)]).size:
+                if not self._has_warned and (known := reader.window.heights[np.isfinite(reader.window.heights)]).size:
                     self._has_warned = warn_of_height("terrain", float(np.ptp(known)), p.length, stacklevel=8)
 
     def heights(self, x: Array, y: Array) -> Array:
