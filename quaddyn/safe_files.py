@@ -14,11 +14,12 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from .errors import FileAccessError
+from .errors import ArgumentError, FileAccessError
 from .operating_system import effective_user, is_writable_by_others, open_flags
 
 #: Errors on reading an open archive of arrays that is damaged, encrypted or compressed in an unknown way: archives
@@ -28,6 +29,20 @@ DAMAGED_ARCHIVE_ERRORS = (
     MemoryError, OverflowError, SyntaxError, OSError, struct.error, tokenize.TokenError, lzma.LZMAError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
+
+
+def check_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> Path:
+    """Returns the path of a file whose name must end in one of `endings`, such as ".csv"; capitals are accepted.
+
+    Raises:
+        ArgumentError: another ending; the message names the file and the endings.
+    """
+    if Path(path).suffix.lower() not in endings:
+        *others, last = endings
+        raise ArgumentError(
+            f"{path}: expected a file name that ends in {', '.join(others)}{' or ' if others else ''}{last}"
+        )
+    return Path(path)
 
 
 def open_regular_file(path: str | os.PathLike[str], max_size: int | None = None) -> IO[bytes]:

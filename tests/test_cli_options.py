@@ -344,7 +344,7 @@ def test_recordings_are_printed_compared_and_replayed(monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     assert run_command("log", "plot", file) == "wrote log.png\n" and plotted == [Path("log.png")]
     assert run_command("log", "csv", file) == "wrote log.csv!\n"
-    assert run_command("log", "parquet", file, "--out", "x") == "wrote x!\n"
+    assert run_command("log", "parquet", file, "--out", "x.parquet") == "wrote x.parquet!\n"
     assert run_command("log", "mcap", file) == "wrote log.mcap in ros2\n"
     assert run_command("log", "mcap", file, "--encoding", "json") == "wrote log.mcap in json\n"
     log.compare = lambda other: {"position": 0.0, "a": 0.0}

@@ -171,6 +171,40 @@ def test_names_that_the_output_cannot_encode_are_escaped(tmp_path: Path) -> None
     assert "gr\\xfcn" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "excite two_link_leg --out FILE.npz",
+        "excite two_link_leg --out FILE",
+        "identify x.csv --robot ur5 --out FILE.csv",
+        "identify x.csv --robot ur5 --out x.json --actuators FILE.urdf",
+        "log plot x.qdlog --out FILE.csv",
+        "log csv x.qdlog --out FILE.npz",
+        "log parquet x.qdlog --out FILE.csv",
+        "log mcap x.qdlog --out FILE.csv",
+        "log fit-actuators x.qdlog --out FILE.csv",
+        "log view x.qdlog --record FILE.mp4",
+        "view go2 --record FILE.png",
+        "leg go2 --record FILE.png",
+        "demo --record FILE.mp4",
+        "demo --video FILE.html",
+        "demo --plot FILE.csv",
+        "replay x.db#1 --record FILE.png",
+        "campaign export x.db --csv FILE.parquet",
+        "campaign export x.db --parquet FILE.csv",
+        "datasheet go2 --out FILE.png",
+        "convert go2 --out FILE.json",
+    ],
+)
+def test_files_with_another_ending_are_rejected_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    arguments = words.replace("FILE", str(tmp_path / "out")).split()
+    assert exit_code_of_main(monkeypatch, *arguments) == 2
+    assert "expected a file name that ends in ." in " ".join(capsys.readouterr().err.split())
+    assert not list(tmp_path.iterdir())
+
+
 def test_robots_leg_view_codegen_and_excite_exit_with_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robots, "CATALOGUE", {"two_link_leg": qd.CATALOGUE["two_link_leg"]})
     assert exit_code("robots") == 0

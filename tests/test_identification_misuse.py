@@ -101,14 +101,16 @@ def test_other_separators_are_reported(tmp_path: Path, arm: qd.Robot, data: Samp
         load_samples(tmp_path / "a.csv", arm)
 
 
-def test_output_of_excite_with_added_torques_is_loaded(tmp_path: Path, arm: qd.Robot) -> None:
+@pytest.mark.parametrize("by_index", (False, True))
+def test_output_of_excite_with_added_torques_is_loaded(tmp_path: Path, arm: qd.Robot, by_index: bool) -> None:
     file = tmp_path / "motion.csv"
     done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(file), "--iterations", "2", "--rate", "20"])
     assert done.exit_code == 0
     first, *rest = file.read_text(encoding="utf-8").splitlines()
-    tau = ",".join(f"tau {joint}" for joint in arm.actuated)
-    file.write_text("\n".join([f"{first},{tau}", *(line + ",1" * 6 for line in rest)]), encoding="utf-8")
-    assert len(load_samples(file, arm)) == 200
+    tau = ",".join(f"tau {joint}" for joint in (range(arm.nu) if by_index else arm.actuated))
+    file.write_text("\n".join([f"{first},{tau}", *(line + ",1,2,3,4,5,6" for line in rest)]), encoding="utf-8")
+    found = load_samples(file, arm)
+    assert len(found) == 200 and found.tau[0].tolist() == [1, 2, 3, 4, 5, 6]
 
 
 # -- uninformative data ------------------------------------------------------------------------------------------

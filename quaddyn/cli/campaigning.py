@@ -30,7 +30,16 @@ from ..deprecation import RENAMED
 from ..errors import ArgumentError
 from .app import app
 from .campaign_options import make_command, renamed_fields_of
-from .console import campaign_progress, check_writable, err, is_terminal, out, print_text, wait_for_interrupt
+from .console import (
+    PAGE_ENDINGS,
+    campaign_progress,
+    check_writable,
+    err,
+    is_terminal,
+    out,
+    print_text,
+    wait_for_interrupt,
+)
 from .renamed_options import renamed_options, warn_renamed
 
 if TYPE_CHECKING:
@@ -195,10 +204,11 @@ def export(
 
     if csv is None and parquet is None:
         raise ArgumentError("--csv, --parquet: expected at least one of these options, with the file to write")
+    check_writable(csv, (".csv",))
+    check_writable(parquet, (".parquet",))
     with _open_store(store, campaign) as opened:
         for path, write in ((csv, write_csv), (parquet, write_parquet)):
             if path is not None:
-                check_writable(path)
                 write(opened, path)
                 print_text(f"wrote {len(opened)} rows to {path}")
 
@@ -212,7 +222,7 @@ def replay_case(store: Path, number: int, record: Path | None, *, named: str | N
     """Runs one case of a store again in the viewer, and exits with code 1 if the new record differs."""
     from ..viewer import Viewer
 
-    check_writable(record)
+    check_writable(record, PAGE_ENDINGS)
     with _open_store(store, named) as opened:
         campaign, row = opened.campaign, opened.row(number)
     if not as_json:

@@ -6,7 +6,7 @@ import ctypes
 import importlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +16,9 @@ from urllib.parse import urlsplit
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+
+from ..errors import ArgumentError
+from ..safe_files import check_ending
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
@@ -125,10 +128,24 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and not stream.closed and stream.isatty()
 
 
-def check_writable(path: Path | None) -> None:
-    """Raises an error if a file cannot be written; called before any work is done for it."""
+#: Endings of recorded pages.
+PAGE_ENDINGS = (".html", ".htm")
+
+
+def check_writable(path: Path | None, endings: Sequence[str] = ()) -> None:
+    """Raises an error if a file cannot be written; called before any work is done for it.
+
+    Args:
+        path: file to write; None is accepted.
+        endings: endings of names that the command writes, such as ".csv"; empty for any.
+    """
     if path is None:
         return
+    if endings:
+        try:
+            check_ending(path, endings)
+        except ArgumentError as error:
+            raise typer.BadParameter(str(error)) from None
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise typer.BadParameter(
             f"{path} cannot be written: its folder does not exist, permission is missing, or the path is a folder"

@@ -17,13 +17,11 @@ from ..safe_files import read_regular_file
 from ..urdf.capsules import replace_capsules
 from ..urdf.tree import MeshShape
 from .app import PackagesOption, RobotArgument, app
-from .console import print_text
+from .console import check_writable, print_text
 
 if TYPE_CHECKING:
     from ..viewer.parts import Part
 
-#: Suffixes of robot files that `convert` does not write.
-OTHER_FORMATS = (".xacro", ".sdf", ".srdf")
 #: Suffixes of MJCF files.
 MJCF_SUFFIXES = (".xml", ".mjcf")
 #: Sizes of the header and of a triangle of binary STL [bytes].
@@ -47,10 +45,7 @@ def convert(
     capsules: a capsule becomes a cylinder and two spheres. An MJCF has no velocity limits; all its meshes are copied,
     those in Collada (.dae) as STL.
     """
-    if out is not None and out.suffix.lower() in OTHER_FORMATS:
-        raise typer.BadParameter(
-            f"{out}: convert writes URDF and MJCF; choose a name that ends in .urdf or .xml", param_hint="--out"
-        )
+    check_writable(out, (".urdf", *MJCF_SUFFIXES))
     robot = load(source, body=body, packages=package or ())
     if out is not None and out.suffix.lower() in MJCF_SUFFIXES:
         _write_mjcf(robot, out)

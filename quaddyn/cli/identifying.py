@@ -62,7 +62,7 @@ def excite(
     """
     from ..identification import exciting_trajectory
 
-    check_writable(target)
+    check_writable(target, (".csv",))
     use_one_linear_algebra_thread()
     if not period * rate <= MAX_SAMPLES:
         raise ArgumentError(
@@ -155,17 +155,17 @@ def identify(
 ) -> None:
     """Identify the dynamic parameters of a robot from measured motion; a file of samples may be larger than memory.
 
-    Columns of samples: q 0 .., v 0 .., a 0 .., tau JOINT .., and for contact forces f FOOT 0 .. (at the foot frame) or
-    g FOOT 0 .. (at the ground); a column t is optional. Logs are files of quaddyn log and Log.save, recordings of
-    control loops, tables (.csv, .parquet) with columns such as "time [s]", "position JOINT [rad]", "torque JOINT
-    [N m]", and JointState messages in MCAP files and bags (.mcap, .db3, .bag, folders of rosbag2). Without --root, the
-    root joint is chosen by the data. Exit code 1 if the fit did not converge, 3 if more
-    than half of a torque is not explained.
+    Columns of samples: q 0 .., v 0 .., a 0 .., tau JOINT .. or tau 0 .., and for contact forces f FOOT 0 .. (at the
+    foot frame) or g FOOT 0 .. (at the ground); a column t is optional. Logs are files of quaddyn log and Log.save,
+    recordings of control loops, tables (.csv, .parquet) with columns such as "time [s]", "position JOINT [rad]",
+    "torque JOINT [N m]", and JointState messages in MCAP files and bags (.mcap, .db3, .bag, folders of rosbag2).
+    Without --root, the root joint is chosen by the data. Exit code 1 if the fit did not converge, 3 if more than half
+    of a torque is not explained.
     """
     from .. import identification
 
-    check_writable(target)
-    check_writable(actuators)
+    check_writable(target, (".json", ".urdf", ".xml"))
+    check_writable(actuators, (".json",))
     use_one_linear_algebra_thread()
     names = read_column_names(column or ())
     columns = _read_log(data, names)

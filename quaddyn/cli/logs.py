@@ -16,7 +16,7 @@ from rich.markup import escape
 from ..errors import ArgumentError
 from .app import LOOPBACK_ADDRESS, HostOption, PackagesOption, PortOption, app
 from .completion import COMPLETIONS
-from .console import check_writable, err, out, page_addresses, print_text, wait_for_interrupt
+from .console import PAGE_ENDINGS, check_writable, err, out, page_addresses, print_text, wait_for_interrupt
 from .renamed_options import renamed_commands
 
 if TYPE_CHECKING:
@@ -77,9 +77,10 @@ def plot(
     to: Annotated[Path, typer.Option("--out", help="PNG, PDF or SVG file to write")] = Path("log.png"),
 ) -> None:
     """Draw positions, velocities, torques, forces and, of recordings, lateness over time."""
+    from ..demo.plot import KINDS
     from ..runtime import load_log
 
-    check_writable(to)
+    check_writable(to, KINDS)
     load_log(file).plot(to)
     print_text(f"wrote {to}")
 
@@ -91,7 +92,7 @@ def csv(
     """Write all quantities of a log as a table, whose columns are named with units."""
     from ..runtime import load_log
 
-    check_writable(to)
+    check_writable(to, (".csv",))
     print_text(f"wrote {load_log(file).to_csv(to)}")
 
 
@@ -102,7 +103,7 @@ def parquet(
     """Write all quantities of a log as Parquet, for pandas and others; needs the extra quaddyn[export]."""
     from ..runtime import load_log
 
-    check_writable(to)
+    check_writable(to, (".parquet",))
     print_text(f"wrote {load_log(file).to_parquet(to)}")
 
 
@@ -117,7 +118,7 @@ def mcap(
     """Write a log as MCAP, for Foxglove, PlotJuggler and rosbag2; needs the extra quaddyn[mcap]."""
     from ..runtime import load_log
 
-    check_writable(to)
+    check_writable(to, (".mcap",))
     print_text(f"wrote {load_log(file).to_mcap(to, encoding=encoding.value)}")
 
 
@@ -146,7 +147,7 @@ def view(
     from ..simulation import Log
     from ..viewer import Viewer
 
-    check_writable(record)
+    check_writable(record, PAGE_ENDINGS)
     log = load_log(file)
     times = log.time if isinstance(log, Log) else log.records["begun"]
     if not len(times):
@@ -263,7 +264,7 @@ def fit_actuators(
     """
     from ..runtime import load_recording
 
-    check_writable(to)
+    check_writable(to, (".json",))
     log = load_recording(file)
     fit = log.fit_actuators()
     if to is not None:

@@ -22,7 +22,7 @@ from .campaigning import (
     open_executor,
 )
 from .completion import COMPLETIONS
-from .console import check_writable, make_display, print_text
+from .console import PAGE_ENDINGS, check_writable, make_display, print_text
 from .renamed_options import renamed_options
 
 
@@ -83,7 +83,7 @@ def datasheet(
     name = robot if robot in CATALOGUE else Path(robot).stem
     out = Path(f"{name}.html") if out is None else out
     store = out.with_suffix(".db") if store is None else store
-    check_writable(out)
+    check_writable(out, PAGE_ENDINGS)
     check_writable(store)
     settings = (QUICK if quick else {}) | ({} if directions is None else {"directions": directions})
     campaign = DataSheet(robot=(robot, *(compare or ())), plant=plant, seed=seed, bounds=tuple(only or ()), **settings)

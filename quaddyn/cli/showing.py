@@ -29,6 +29,7 @@ from .app import (
 )
 from .completion import COMPLETIONS
 from .console import (
+    PAGE_ENDINGS,
     check_writable,
     err,
     is_terminal,
@@ -60,7 +61,7 @@ def view(
     """Show a robot in its home configuration in the browser, with a slider for every joint."""
     from ..viewer import JointSliders, Viewer
 
-    check_writable(record)
+    check_writable(record, PAGE_ENDINGS)
     robot = load(source, root=root, packages=package or ())
     with Viewer(robot, open_browser=record is None, port=port, host=host) as viewer:
         if frames:
@@ -150,7 +151,8 @@ def demo(
     from ..locomotion import GAITS
     from ..verification import cross_check
 
-    for path in (record, video, plot):
+    check_writable(record, PAGE_ENDINGS)
+    for path in (video, plot):
         check_writable(path)
     if video is not None:
         from ..viewer import check_video
@@ -299,7 +301,7 @@ def leg(
     """
     from ..kinematics import LegKinematics, survey_leg
 
-    check_writable(record)
+    check_writable(record, PAGE_ENDINGS)
     robot = load(source, root=root, packages=package or ())
     if not robot.legs:
         raise ArgumentError(f"{robot.name} has no legs; the command needs a robot with legs")

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..extras import import_extra
 from ..robot.validation import effective_effort_limits
+from ..safe_files import check_ending
 from ..urdf.tree import Array
 from .report import DemoTimeSeries, joint_kinds
 
@@ -37,8 +38,7 @@ def check_plot(path: str | os.PathLike[str] | None) -> None:
     if path is None:
         return
     _figure_class()
-    if Path(path).suffix.lower() not in KINDS:
-        raise ArgumentError(f"plot: expected a file name that ends in {', '.join(KINDS)}, got {str(path)!r}")
+    check_ending(path, KINDS)
     check_output("plot", path)
 
 

@@ -1,11 +1,11 @@
 """Data sets on disk: CSV or NPZ, validated, and read in chunks of constant memory; and logs in other formats.
 
 An NPZ holds arrays ``q v a tau`` and ``f FOOT``, and the names of the joints in the order of tau.  A CSV names each
-column: ``q 0`` and so on, ``v 0``, ``a 0``, ``tau JOINT``, and ``f FOOT 0`` for a force at the frame, ``g FOOT 0`` for
-one at the ground; columns may be in any order, but those of one force must be in theirs.  Filtered samples also have
-``direction`` (columns ``direction 0`` and so on) and ``noise_bandwidth``, see `Samples`.  A column or array ``t`` is
-ignored.  Logs are read by `quaddyn.simulation.log_files.read_columns`; they fit into memory and have no accelerations,
-see `samples_from_columns`.
+column: ``q 0`` and so on, ``v 0``, ``a 0``, ``tau JOINT`` (or ``tau 0`` and so on in the order of `Robot.actuated`),
+and ``f FOOT 0`` for a force at the frame, ``g FOOT 0`` for one at the ground; columns may be in any order, but those of
+one force must be in theirs.  Filtered samples also have ``direction`` (columns ``direction 0`` and so on) and
+``noise_bandwidth``, see `Samples`.  A column or array ``t`` is ignored.  Logs are read by
+`quaddyn.simulation.log_files.read_columns`; they fit into memory and have no accelerations, see `samples_from_columns`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..robot.robot import Robot
-from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
+from ..safe_files import DAMAGED_ARCHIVE_ERRORS, check_ending, open_regular_file
 from ..simulation.file_format import check_format, recognize_format
 from ..simulation.log_files import SUFFIXES, read_columns, read_csv_header
 from ..urdf.tree import Array
 from .log_samples import samples_from_columns
 from .samples import ForceApplication, Samples
 
+#: Endings of files of samples.
+SAMPLE_ENDINGS = (".csv", ".npz")
 #: Samples per chunk.
 CHUNK_SAMPLES = 16384
 
@@ -58,7 +60,7 @@ def save_samples(path: str | os.PathLike[str], robot: Robot, samples: Samples) -
     Raises:
         ArgumentError: another ending, or samples that are not of this robot.
     """
-    target = _check_ending(path)
+    target = check_ending(path, SAMPLE_ENDINGS)
     samples.check(robot)
     filtered = {} if samples.direction is None else {"direction": samples.direction}
     if samples.noise_bandwidth != 1.0:
@@ -205,7 +207,7 @@ def configuration_size(path: str | os.PathLike[str], names: Mapping[str, str] | 
         ArgumentError: another ending, or a file that is damaged.
         OSError: the file cannot be read.
     """
-    source = _check_ending(path)
+    source = check_ending(path, SAMPLE_ENDINGS)
     if source.suffix.lower() == ".csv":
         header = [_rename(name, names or {}) for name in read_csv_header(source)]
         return sum(re.fullmatch(r"q \d+", name) is not None for name in header) or None
@@ -232,14 +234,6 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
         except DAMAGED_ARCHIVE_ERRORS as error:
             raise ArgumentError(f"{path}: the file is not an NPZ archive: {error}") from None
         yield archive
-
-
-def _check_ending(path: str | os.PathLike[str]) -> Path:
-    """Returns the path if its name ends in .csv or .npz."""
-    out = Path(path)
-    if out.suffix.lower() not in (".csv", ".npz"):
-        raise ArgumentError(f"path: expected a name ending in .csv or .npz, got {out.name!r}")
-    return out
 
 
 def _make_samples(
@@ -333,7 +327,8 @@ def _assign_columns(
     if len(column_by_name) != len(header):
         raise ArgumentError(f"{path}: column {Counter(header).most_common(1)[0][0]!r} occurs twice")
     expected = {x: [f"{x} {i}" for i in range(n)] for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))}
-    expected["tau"] = [f"tau {joint}" for joint in robot.actuated]
+    by_index = "tau 0" in column_by_name and "0" not in robot.actuated  # as the columns q, v and a
+    expected["tau"] = [f"tau {joint}" for joint in (range(robot.nu) if by_index else robot.actuated)]
     for x, n in (("direction", robot.nv), ("noise_bandwidth", 1)):
         if f"{x} 0" in column_by_name:
             expected[x] = [f"{x} {i}" for i in range(n)]
@@ -345,7 +340,8 @@ def _assign_columns(
         shown = f"{', '.join(map(repr, header[:6]))}{' ...' if len(header) > 6 else ''}"
         raise ArgumentError(
             f"{path}: column {missing[0]!r} of {robot.name} is missing ({len(missing)} in all); it has {shown}; "
-            "map the names of a log to 'time [s]', 'position JOINT [rad]' and so on (names=, --column)"
+            "samples need the columns 'q 0', 'v 0', 'a 0' and so on, and 'tau 0' or 'tau JOINT' and so on; map the "
+            "names of a log to 'time [s]', 'position JOINT [rad]' and so on (names=, --column)"
         )
     forces: dict[str, list[int]] = {}
     prefixes = set()

@@ -24,8 +24,9 @@ from typing import Any
 
 import tornado.websocket
 
-from ..errors import ArgumentError, QuaddynError
+from ..errors import QuaddynError
 from ..operating_system import effective_user, end_with_children
+from ..safe_files import check_ending
 
 #: Program names of supported browsers.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
@@ -60,8 +61,7 @@ def check_video(path: Path | None) -> None:
     """
     if path is None:
         return
-    if path.suffix.lower() not in ENCODERS:
-        raise ArgumentError(f"{path}: expected a file name that ends with {' or '.join(ENCODERS)}")
+    check_ending(path, tuple(ENCODERS))
     _find_browser()
 
 
