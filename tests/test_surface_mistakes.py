@@ -14,6 +14,7 @@ from raising import raises
 
 import quaddyn as qd
 from quaddyn.control import CartesianImpedance, ForceControl, JointPD, NullSpacePosture
+from quaddyn.kinematics import LegKinematics
 from quaddyn.strict_attributes import StrictAttributes
 from quaddyn.wbc import (
     ComTask,
@@ -361,7 +362,7 @@ def test_angles_in_degrees_and_lengths_in_millimeters_raise_warnings_that_name_t
     plant = qd.Simulation(robot)
     for q, reason in (
         (degrees, r"^q: 36\.\S+ rad of FL_thigh_joint .* 7 more joints .* degrees; pass np.radians"),
-        (high, r"^q: the height 300 m is .* times .* millimeters"),
+        (high, r"^q: the height of the base 300 m is .* times .* millimeters"),
     ):
         with pytest.warns(RuntimeWarning, match=reason):
             plant.reset(q)
@@ -371,6 +372,25 @@ def test_angles_in_degrees_and_lengths_in_millimeters_raise_warnings_that_name_t
         dyn.update(degrees, v)
     dyn.update(degrees, v)
     assert said[0].filename == __file__
+    for call in ("rnea", "gravity", "frame_placement"):
+        dyn = qd.Dynamics(robot)
+        others = {"rnea": (v, v), "gravity": (), "frame_placement": ("FL",)}[call]
+        for q, reason in ((degrees, "FL_thigh_joint .* degrees"), (high, "height of the base 300 m .* millimeters")):
+            with pytest.warns(RuntimeWarning, match=f"^q: .*{reason}") as said:
+                getattr(dyn, call)(q, *others)
+            getattr(dyn, call)(q, *others)
+            assert said[0].filename == __file__
+    leg = LegKinematics(robot, "FL")
+    with pytest.warns(RuntimeWarning, match=r"^q: .* FL_thigh_joint .* degrees"):
+        leg.forward(np.degrees(leg.q_home))
+    arm = qd.load("panda", mimic=False)
+    s = qd.Dynamics(arm).update(arm.q_home, np.zeros(arm.nv))
+    hand_control = CartesianImpedance(arm, "panda_hand", stiffness=300.0, rows=("x", "y", "z"))
+    target = s.placement("panda_hand").translation
+    with pytest.warns(RuntimeWarning, match=r"^target: the distance from the frame .* millimeters") as said:
+        hand_control.compute(s, 1000.0 * target)
+    assert said[0].filename == __file__
+    hand_control.compute(s, 1000.0 * target)
     posture = PostureTask(robot)
     with pytest.warns(RuntimeWarning, match=r"^posture.reference: position: .* degrees"):
         posture.reference(degrees)
@@ -381,9 +401,8 @@ def test_angles_in_degrees_and_lengths_in_millimeters_raise_warnings_that_name_t
             task.reference([0.0, 0.0, 280.0])
     with pytest.warns(RuntimeWarning, match=r"^height: .* 150 m .* millimeters"), pytest.raises(qd.ArgumentError):
         qd.LocomotionController(robot).plan_jump(height=150.0)
-    hand = qd.load("panda", mimic=False)
     with pytest.warns(RuntimeWarning, match=r"^q: 20 m of panda_finger_joint1 .* millimeters"):
-        qd.Simulation(hand).reset([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0, 20.0, 20.0])
+        qd.Simulation(arm).reset([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0, 20.0, 20.0])
 
 
 def test_positions_a_little_beyond_limits_and_high_places_raise_no_warning() -> None:

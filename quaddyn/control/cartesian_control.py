@@ -90,7 +90,8 @@ class CartesianController(StrictAttributes, fixed=("task", "robot", "frame", "ro
     Attributes:
         robot, frame, rows: as given, or their defaults.
 
-    The gains and the tolerance are attributes, too, and may be set.
+    The gains and the tolerance are attributes, too, and may be set.  A target that seems to be in millimeters gives a
+    `RuntimeWarning`, once.
 
     Raises:
         UnknownNameError: no such frame.

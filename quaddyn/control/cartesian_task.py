@@ -14,6 +14,8 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..kinematics.inverse import FRAME_ROWS
 from ..robot.arguments import check_sequence, check_vector, check_wrench
 from ..robot.robot import Robot
+from ..robot.units import MAX_LENGTH_RATIO, warn_of_length
+from ..robot.validation import tree_reach
 from ..urdf.tree import Array, Pose
 from .gains import check_robot
 from .load_distribution import check_state
@@ -81,6 +83,8 @@ class CartesianTask:
                 )
         self.row_indices = np.array([FRAME_ROWS[row] for row in self.rows])
         self.is_angular = tuple(bool(i >= 3) for i in self.row_indices)
+        self._reach = tree_reach(robot.tree)
+        self._max_distance = MAX_LENGTH_RATIO * self._reach  # beyond, a target may be in millimeters; inf once reported
         self._twist_to_axes = np.zeros((6, 6))  # rotates linear and angular part of a twist from world axes to `axes`
         self._twist_to_axes[:3, :3] = self._twist_to_axes[3:, 3:] = self.axes.T
 
@@ -119,6 +123,10 @@ class CartesianTask:
         Raises:
             ArgumentError: wrong shapes, entries that are not finite, a matrix that is not a rotation, or a state of
                 another robot.
+
+        Warns:
+            RuntimeWarning: a target at a distance of more than 100 times the reach of the robot, which seems to be in
+                millimeters; once.
         """
         self.check_state(s)
         pose = s.placement(self.frame)
@@ -128,6 +136,10 @@ class CartesianTask:
         target_acceleration = as_twist("acceleration", acceleration)
         R, to_axes = self.axes, self._twist_to_axes
         position, rotation = self._check_target(target)
+        if position @ position > self._max_distance**2:
+            distance = float(np.linalg.norm(position - pose.translation))
+            if warn_of_length("target", distance, self._reach, what="distance from the frame", stacklevel=4):
+                self._max_distance = np.inf
         error = np.concatenate((R.T @ (position - pose.translation), np.zeros(3)))
         target_velocity, current, target_acceleration, drift = (
             to_axes @ target_velocity,

@@ -8,10 +8,11 @@ Checks of arguments and results of one robot's `Dynamics`: quick ones, and exact
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import numpy as np
+import pinocchio as pin
 from eigenpy import is_approx
 from numpy import ndarray
 from numpy.typing import ArrayLike
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentError
 from ..robot.arguments import FLOAT, check_vector
 from ..robot.robot import Robot
+from ..robot.units import JointUnits
 from ..urdf.tree import Array
 
 #: Largest deviation from 1 of the norm of a quaternion or of a continuous joint's (cos, sin).  Pinocchio uses them
@@ -32,6 +34,12 @@ MAX_CONFIGURATION_NORM: Final = 1e8
 #: Kinetic energy beyond which `Dynamics.update` rejects (q, v) [J], and length of v below which none comes near it.
 MAX_KINETIC_ENERGY: Final = 1e50
 MAX_UNCHECKED_SPEED: Final = 1e15
+
+#: Number of first calls in which the unit of q is checked.
+UNIT_CHECKS: Final = 10
+#: Factor of the excess over a position limit that `JointUnits` accepts: 2.5 turns.  Dynamics at states some turns
+#: beyond the limits, as random ones are, is no mistake.
+EXCESS_FACTOR: Final = 5.0
 
 
 def check_unit_norms(robot: Robot, q: Array) -> None:
@@ -57,6 +65,11 @@ def check_unit_norms(robot: Robot, q: Array) -> None:
         robot.coupling.check(q)
 
 
+def _fail(model: pin.Model, q: Array, tolerance: float) -> bool:
+    """Returns False, whatever the arguments."""
+    return False
+
+
 def overflow_error(what: str, arguments: Mapping[str, Array]) -> ArgumentError:
     """Returns the error for finite `arguments` whose result `what` is not finite."""
     sizes = ", ".join(f"max|{name}| = {np.abs(x).max(initial=0.0):.3g}" for name, x in arguments.items())
@@ -70,11 +83,17 @@ class ArgumentChecker:
 
     The quick check may fail for a valid argument (a q of zeros in a relative comparison, a dtype object that is not
     numpy's float64 object), so an argument that fails it is checked exactly before it is rejected.
+
+    Attributes:
+        is_normalized: quick check of the unit norms in q, with the arguments of Pinocchio's ``isNormalized``.  The
+            first calls fail, so that q is checked exactly, and for its unit; later ones cost nothing more.
     """
 
     def __init__(self, robot: Robot, validate: bool) -> None:
         self._robot, self._validate = robot, validate
-        self._model, self._is_normalized = robot.model, robot.algorithms.isNormalized
+        self._model = robot.model
+        self.is_normalized: Callable[[pin.Model, Array, float], bool] = _fail
+        self._unit_checks, self._joint_units = UNIT_CHECKS, None
         self._nq, self._nv = (robot.nq,), (robot.nv,)
 
     def check(self, **arguments: ArrayLike) -> Iterable[Array]:
@@ -84,22 +103,37 @@ class ArgumentChecker:
             and x.shape == (self._nq if name == "q" else self._nv)
             and x.dtype is FLOAT
             and is_approx(x, x)
-            and (name != "q" or self._is_normalized(self._model, x, UNIT_NORM_TOLERANCE))
+            and (name != "q" or self.is_normalized(self._model, x, UNIT_NORM_TOLERANCE))
             for name, x in arguments.items()
         ):
-            return self.examine(**arguments)
+            return self._examine(arguments)
         return arguments.values()  # type: ignore[return-value]  # arrays: checked above, or not validated
 
     def examine(self, **arguments: ArrayLike) -> Iterable[Array]:
         """Checks the arguments exactly and returns them as float64 arrays; raises for the first invalid one."""
+        return self._examine(arguments)
+
+    def _examine(self, arguments: Mapping[str, ArrayLike]) -> Iterable[Array]:
+        """Implements `examine`, called at the same depth from it and from `check`."""
         out = []
         for name, value in arguments.items():
             shape, size = (self._nq, "nq") if name == "q" else (self._nv, "nv")
             array = check_vector(name, value, shape, f"{size} of {self._robot.name}")
             if name == "q":
                 check_unit_norms(self._robot, array)
+                if self._unit_checks:
+                    self._check_unit(array)
             out.append(array)
         return out
+
+    def _check_unit(self, q: Array) -> None:
+        """Warns if q (nq,) seems to be in another unit; after the last such check, `is_normalized` is Pinocchio's."""
+        units = self._joint_units = self._joint_units or JointUnits(self._robot, excess_factor=EXCESS_FACTOR)
+        units.warn("q", q, stacklevel=6)
+        units.warn_of_base("q", q, stacklevel=6)
+        self._unit_checks -= 1
+        if not self._unit_checks:
+            self.is_normalized = self._robot.algorithms.isNormalized
 
     def refuse(self, what: str, result: Array, **arguments: Array) -> None:
         """Repeats a failed quick check exactly; raises for an invalid argument or a `result` that is not finite."""

@@ -13,7 +13,6 @@ from numpy import ndarray
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import FLOAT, Numbers, check_wrench, spatial_vector
 from ..robot.robot import Robot
-from ..robot.units import JointUnits
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, Pose
 from . import state
@@ -29,12 +28,6 @@ from .state import AbaDerivatives, CoupledStateMemory, Energy, ReferenceFrame, R
 
 #: Number of leading entries of q that are the position of the base, not its orientation, by kind of root.
 POSITION_SIZES = {"free": 3, "planar": 2}
-
-#: Number of first calls of `Dynamics.update` in which the unit of q is checked.
-UNIT_CHECKS = 10
-#: Factor of the excess over a position limit that `JointUnits` accepts: 2.5 turns.  Dynamics at states some turns
-#: beyond the limits, as random ones are, is no mistake.
-EXCESS_FACTOR = 5.0
 
 Forces = Mapping[str, Numbers | pin.Force]
 
@@ -55,6 +48,8 @@ class Dynamics(StrictAttributes):
     otherwise the call raises `ArgumentError` (a `ValueError`) or
     `ArgumentTypeError` (also a `TypeError`) naming the argument, and an unknown name `UnknownNameError`.  A result is
     finite or an `ArgumentError` is raised: never NaN out.  Errors below are listed where there are others.
+    The first ten calls with a q also check its unit: joint positions far beyond their limits, which seem to be in
+    degrees or millimeters, and a height of the base in millimeters give a `RuntimeWarning`, once.
 
     Owns mutable memory: one Dynamics per thread (the robot can be shared).  A pickle holds the robot and the option.
 
@@ -72,7 +67,6 @@ class Dynamics(StrictAttributes):
         # Looked up once: an attribute of the extension module costs as much as a comparison below.
         self._algorithms = use = robot.algorithms
         self._rnea, self._aba, self._crba, self._nle = use.rnea, use.aba, use.crba, use.nonLinearEffects
-        self._is_normalized = use.isNormalized
         self._live = (StateMemory if robot.coupling is None else CoupledStateMemory)(robot, validate)
         self._boundary = ArgumentChecker(robot, validate)
         self._columns = RegressorColumns(robot)
@@ -80,9 +74,6 @@ class Dynamics(StrictAttributes):
         self._tau_tells = self._nan_reaches_tau()
         self._zero, self._unit = np.zeros(robot.nv), np.full(robot.nq, robot.nq**-0.5)
         self._one = np.full(robot.nv, robot.nv**-0.5)
-        # No q passes the quick check with a norm of 0, so that the first ones are checked exactly, and for their unit.
-        self._unit_checks, self._max_norm = UNIT_CHECKS, 0.0
-        self._joint_units: JointUnits | None = None
 
     @property
     def robot(self) -> Robot:
@@ -116,26 +107,17 @@ class Dynamics(StrictAttributes):
         Raises:
             ArgumentError: also when q is longer than 1e8 or the kinetic energy above 1e50 J: what a State holds is
                 computed about the world's origin in finite digits.
-
-        Warns:
-            RuntimeWarning: joint positions of one of the first calls are far beyond their limits and seem to be in
-                degrees or millimeters; once.
         """
         if self._validate and not (
             type(q) is type(v) is ndarray
             and q.shape == self._nq
             and v.shape == self._nv
             and q.dtype is v.dtype is FLOAT
-            and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
-            and is_approx(q, self._unit, self._max_norm)
+            and self._boundary.is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
+            and is_approx(q, self._unit, MAX_CONFIGURATION_NORM)
             and (is_approx(v, self._one, MAX_UNCHECKED_SPEED) or not v.any())
         ):
             q, v = self._boundary.examine(q=q, v=v)
-            if self._unit_checks:
-                self._joint_units = self._joint_units or JointUnits(self._robot, excess_factor=EXCESS_FACTOR)
-                self._joint_units.warn("q", q)
-                self._unit_checks -= 1
-                self._max_norm = 0.0 if self._unit_checks else MAX_CONFIGURATION_NORM
             if not math.hypot(*q) < MAX_CONFIGURATION_NORM:
                 raise ArgumentError(
                     f"q: the norm {math.hypot(*q):.3g} exceeds {MAX_CONFIGURATION_NORM:g}; the terms of a State are "
@@ -192,7 +174,7 @@ class Dynamics(StrictAttributes):
             and q.shape == self._nq
             and v.shape == a.shape == self._nv
             and q.dtype is v.dtype is a.dtype is FLOAT
-            and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
+            and self._boundary.is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
         ):
             q, v, a = self._boundary.examine(q=q, v=v, a=a)
         tau: Array = self._rnea(self._model, self._scratch, q, v, a)
@@ -225,7 +207,7 @@ class Dynamics(StrictAttributes):
             and q.shape == self._nq
             and v.shape == tau.shape == self._nv
             and q.dtype is v.dtype is tau.dtype is FLOAT
-            and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
+            and self._boundary.is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
         ):
             q, v, tau = self._boundary.examine(q=q, v=v, tau=tau)
         total = tau
@@ -250,7 +232,7 @@ class Dynamics(StrictAttributes):
             type(q) is ndarray
             and q.shape == self._nq
             and q.dtype is FLOAT
-            and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
+            and self._boundary.is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
         ):
             (q,) = self._boundary.examine(q=q)
         M: Array = self._crba(self._model, self._scratch, q)
@@ -270,7 +252,7 @@ class Dynamics(StrictAttributes):
             and q.shape == self._nq
             and v.shape == self._nv
             and q.dtype is v.dtype is FLOAT
-            and self._is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
+            and self._boundary.is_normalized(self._model, q, UNIT_NORM_TOLERANCE)
         ):
             q, v = self._boundary.examine(q=q, v=v)
         h: Array = self._nle(self._model, self._scratch, q, v)

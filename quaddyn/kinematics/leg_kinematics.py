@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..deprecation import renamed_fields
+from ..dynamics.arguments import EXCESS_FACTOR, UNIT_CHECKS
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError, UnreachableError
 from ..robot.arguments import check_number, check_type
 from ..robot.bodies import Chain
@@ -19,6 +20,7 @@ from ..robot.configuration import joint_value, set_joint_value
 from ..robot.legs import make_limbs
 from ..robot.limbs import Limb, forward_and_left, leg_forward_and_left, trunk_placement
 from ..robot.robot import Robot
+from ..robot.units import JointUnits
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, frozen
 from .inverse import inverse_kinematics
 from .leg_geometry import (
@@ -229,6 +231,8 @@ class LegKinematics:
         self.q_home = frozen([joint_value(robot.q_home, robot.configuration_index(j.name), j) for j in joints])
         self.lower, self.upper = frozen(self._chain.lower), frozen(self._chain.upper)
         self._wrap_center = np.array([_wrap_center(a, b) for a, b in zip(self.lower, self.upper, strict=True)])
+        self._indices = np.array([robot.configuration_index(j.name) for j in joints], dtype=np.intp)
+        self._joint_units, self._unit_checks = JointUnits(robot, excess_factor=EXCESS_FACTOR), UNIT_CHECKS
         self._is_revolute = np.array([j.type != "prismatic" for j in joints])
         self._geometry = read_leg_geometry(self._chain, self.q_home, forward, left)
         self._numeric = None if self._geometry else NumericLeg(robot, leg, self._chain, limbs[leg], self.q_home, left)
@@ -280,8 +284,18 @@ class LegKinematics:
 
         Raises:
             ArgumentError: another shape, or an entry that is not finite.
+
+        Warns:
+            RuntimeWarning: joint values of one of the first calls are far beyond their limits and seem to be in degrees
+                or millimeters; once.
         """
-        return self._chain.forward(_check_vectors("q", q, self.n))[2]
+        values = _check_vectors("q", q, self.n)
+        if self._unit_checks and values.size:
+            self._unit_checks -= 1
+            configuration = self.robot.q_home.copy()
+            configuration[self._indices] = values.reshape(-1, self.n)[0]
+            self._joint_units.warn("q", configuration)
+        return self._chain.forward(values)[2]
 
     def jacobian(self, q: ArrayLike) -> Array:
         """Computes the Jacobian of the foot's position: ``d foot / dt = J dq/dt``, base axes.

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..compiler import Matrix, Tensor, Vector, entry
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.units import warn_of_height
+from ..robot.units import warn_of_length
 from ..urdf.tree import Array
 from .morphology import Morphology
 from .swing import APEX_PHASE, EVEN_TERRAIN_TOLERANCE, OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTiming
@@ -430,7 +430,7 @@ class FootholdMap:
             if reader.is_done:
                 self.window, self._reader = reader.window, None
                 if not self._has_warned and (known := reader.window.heights[np.isfinite(reader.window.heights)]).size:
-                    self._has_warned = warn_of_height("terrain", float(np.ptp(known)), p.length, stacklevel=8)
+                    self._has_warned = warn_of_length("terrain", float(np.ptp(known)), p.length, stacklevel=8)
 
     def heights(self, x: Array, y: Array) -> Array:
         """Returns heights of the ground at points x and y of the same shape, world [m]; NaN where unknown.

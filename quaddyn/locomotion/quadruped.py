@@ -14,7 +14,7 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_number, check_sequence
 from ..robot.robot import Robot
-from ..robot.units import warn_of_height
+from ..robot.units import warn_of_length
 from ..urdf.tree import Array
 from ..wbc import JointBounds, TorqueLimits, WholeBodyController
 from ..wbc.tick_period import make_tick_displacements
@@ -70,7 +70,7 @@ def validate_jump(
         height = check_number("height", height)
         if not (math.isfinite(height) and height > 0.0):
             raise ArgumentError(f"height: expected a height above 0 m, or None for the default, got {height}")
-        warn_of_height("height", height, leg_length, stacklevel=6)
+        warn_of_length("height", height, leg_length, stacklevel=6)
     displacement, turn = (
         [check_number("distance", x) for x in check_sequence("distance", distance, "numbers")],
         check_number("turn", turn),

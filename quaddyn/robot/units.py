@@ -19,15 +19,16 @@ MAX_SLIDING_EXCESS, MIN_SLIDING_EXCESS = 10.0, 1.0
 EQUALITY_TOLERANCE = 1e-9
 #: Larger values are not explained by another unit [degrees, mm].
 MAX_VALUE = 1e4
-#: Multiple of the height of the base in the home configuration, or of the leg length, beyond which heights are in
-#: millimeters.
-MAX_HEIGHT_RATIO = 100.0
+#: Multiple of the size of a robot beyond which heights and distances are in millimeters: of the height of the base in
+#: the home configuration, the leg length, or the reach.
+MAX_LENGTH_RATIO = 100.0
 
 
 class JointUnits:
-    """Check of the configurations that callers pass: whether joint positions seem to be in degrees or millimeters.
+    """Check of the configurations that callers pass: whether they seem to be in degrees or millimeters.
 
-    Only joints with limits are checked.  Values a little beyond a limit are accepted, as measured ones are.
+    Of the joints, only those with limits are checked.  Values a little beyond a limit are accepted, as measured ones
+    are.
 
     Args:
         robot: the robot.
@@ -36,6 +37,7 @@ class JointUnits:
 
     def __init__(self, robot: Robot, *, excess_factor: float = 1.0) -> None:
         self._robot, self._has_warned, self._has_warned_of_torques = robot, False, False
+        self._base_height = float(robot.q_home[2]) if robot.root == "free" and robot.legs else 0.0
         joints = [robot.tree.joints_by_name[name] for name in robot.actuated]
         self._index = np.array([robot.configuration_index(joint.name) for joint in joints], dtype=np.intp)
         lower, upper = robot.lower[self._index], robot.upper[self._index]
@@ -69,6 +71,13 @@ class JointUnits:
             stacklevel=stacklevel,
         )
 
+    def warn_of_base(self, argument: str, q: Array, *, stacklevel: int = 3) -> None:
+        """Warns if the height of the base in a configuration (nq,) seems to be in millimeters; at most once."""
+        if self._base_height and warn_of_length(
+            argument, float(q[2]), self._base_height, what="height of the base", stacklevel=stacklevel + 1
+        ):
+            self._base_height = 0.0
+
     def warn_of_torques(self, argument: str, torques: Array, q: Array, *, stacklevel: int = 3) -> None:
         """Warns if torques (nu,) are the joint positions of a configuration (nq,) or of home; at most once."""
         if self._has_warned_of_torques:
@@ -87,24 +96,31 @@ class JointUnits:
                 return
 
 
-def warn_of_height(
-    argument: str, height: float, size: float, *, max_ratio: float = MAX_HEIGHT_RATIO, stacklevel: int = 3
+def warn_of_length(
+    argument: str,
+    length: float,
+    size: float,
+    *,
+    what: str = "height",
+    max_ratio: float = MAX_LENGTH_RATIO,
+    stacklevel: int = 3,
 ) -> bool:
-    """Warns if a height [m] seems to be in millimeters; returns whether it does.
+    """Warns if a length [m] seems to be in millimeters; returns whether it does.
 
     Args:
         argument: name of the argument, for the message.
-        height: the height [m].
+        length: the length [m].
         size: leg length or another size of the robot [m]; 0 if it is not known.
-        max_ratio: maximum height, divided by `size`.
+        what: the quantity, for the message.
+        max_ratio: maximum length, divided by `size`.
         stacklevel: as of `warnings.warn`.
     """
-    seems = MAX_VALUE >= abs(height) > max_ratio * size > 0.0
-    if seems:
-        warnings.warn(
-            f"{argument}: the height {height:g} m is {abs(height) / size:.0f} times the size of the robot, "
-            f"{size:.3g} m: it seems to be in millimeters; pass meters",
-            RuntimeWarning,
-            stacklevel=stacklevel,
-        )
-    return seems
+    if not MAX_VALUE >= abs(length) > max_ratio * size > 0.0:
+        return False
+    warnings.warn(
+        f"{argument}: the {what} {length:g} m is {abs(length) / size:.0f} times the size of the robot, "
+        f"{size:.3g} m: it seems to be in millimeters; pass meters",
+        RuntimeWarning,
+        stacklevel=stacklevel,
+    )
+    return True

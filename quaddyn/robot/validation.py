@@ -353,7 +353,7 @@ def find_unit_errors(tree: Tree) -> list[Finding]:
     """Returns warnings for a robot whose values contradict each other or its size; each names the likely unit."""
     findings = [*find_angles_in_degrees(tree.joints), *_find_radians_read_as_degrees(tree.joints)]
     where = Where(tree.file, 0, f'<robot name="{tree.name}">')
-    size = _reach(tree)
+    size = tree_reach(tree)
     for joint in tree.joints:
         travel = joint.limits.upper - joint.limits.lower
         # Slides without mass before them move the whole robot.
@@ -437,7 +437,7 @@ def find_payload_unit_errors(tree: Tree, mass: float, lengths: Mapping[str, floa
         lengths: distances of the payload from the origin of its link, or its sizes, by name of the argument [m].
     """
     own_mass = sum(link.inertial.mass for link in tree.links if link.inertial is not None)
-    reach, findings = _reach(tree), list[str]()
+    reach, findings = tree_reach(tree), list[str]()
     if mass > MAX_PAYLOAD_MASS * own_mass > 0.0:
         findings.append(
             f"mass: {mass:g} kg is {mass / own_mass:.0f} times the mass of the robot, {own_mass:.3g} kg, and seems to "
@@ -491,7 +491,7 @@ def _find_radians_read_as_degrees(joints: Sequence[Joint]) -> list[Finding]:
     return [Finding("warning", first.where, reason, advice)]
 
 
-def _reach(tree: Tree) -> float:
+def tree_reach(tree: Tree) -> float:
     """Returns the largest distance of a link's far end from the root [m], see `_link_distances`."""
     distances = _link_distances(tree)
     return max(distances[link.name] + _extent(link) for link in tree.links)

@@ -20,7 +20,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DivergenceError, UnknownN
 from ..exclusive_call import ExclusiveCall
 from ..robot.arguments import Numbers, check_number, check_type, check_vector, check_wrench
 from ..robot.robot import Robot
-from ..robot.units import JointUnits, warn_of_height
+from ..robot.units import JointUnits
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators, make_drives, persistent_arrays, reset_drives
@@ -153,7 +153,9 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         """
         robot, is_given = self.robot, q is not None
         if q is not None:
-            self._check_units(check_vector("q", q, (robot.nq,), f"nq of {robot.name}"))
+            array = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
+            self._joint_units.warn("q", array)
+            self._joint_units.warn_of_base("q", array)
         q = robot.q_home if q is None else q
         v = np.zeros(robot.nv) if v is None else v
         q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
@@ -195,13 +197,6 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
                 RuntimeWarning,
                 stacklevel=stacklevel,
             )
-
-    def _check_units(self, q: Array) -> None:
-        """Warns if joint positions or the height of the base in q (nq,) seem to be in another unit."""
-        self._joint_units.warn("q", q, stacklevel=4)
-        robot = self.robot
-        if robot.root == "free" and robot.legs:
-            warn_of_height("q", float(q[2]), float(robot.q_home[2]), stacklevel=4)
 
     @property
     def q(self) -> Array:

@@ -22,7 +22,7 @@ from ..contact.solvers import MAX_FRICTION
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_array, check_integer, check_number, check_sequence
-from ..robot.units import MAX_HEIGHT_RATIO, warn_of_height
+from ..robot.units import MAX_LENGTH_RATIO, warn_of_length
 from ..urdf.tree import Array, FrozenArrays, frozen
 
 #: Height of a surface above the ground at the robot, in heights of its base, up to which a surface without details of
@@ -730,7 +730,7 @@ def warn_of_terrain_size(argument: str, terrain: Terrain, position: Array, size:
     """Warns of the first box or height field that seems to be in millimeters.
 
     The top of the box is farther from the ground at `position`, or the heights of the field differ by more, than
-    `MAX_HEIGHT_RATIO` sizes of the robot. `MAX_COARSE_HEIGHT_RATIO` sizes suffice if each edge of the box or distance
+    `MAX_LENGTH_RATIO` sizes of the robot. `MAX_COARSE_HEIGHT_RATIO` sizes suffice if each edge of the box or distance
     of samples is also as long as that, or if the height field consists of steep spikes.
 
     Args:
@@ -752,8 +752,8 @@ def warn_of_terrain_size(argument: str, terrain: Terrain, position: Array, size:
             height = float(np.ptp(h))
             slopes = [np.abs(np.diff(h, axis=a)).mean() / surface.spacing[a] for a in (0, 1)]
             is_coarse = surface.spacing.min() > MAX_COARSE_HEIGHT_RATIO * size or max(slopes) > MAX_MEAN_SLOPE
-        max_ratio = MAX_COARSE_HEIGHT_RATIO if is_coarse else MAX_HEIGHT_RATIO
-        if warn_of_height(f"{argument}: surface {index}", height, size, max_ratio=max_ratio, stacklevel=stacklevel):
+        max_ratio = MAX_COARSE_HEIGHT_RATIO if is_coarse else MAX_LENGTH_RATIO
+        if warn_of_length(f"{argument}: surface {index}", height, size, max_ratio=max_ratio, stacklevel=stacklevel):
             return
 
 

@@ -22,7 +22,7 @@ from ...dynamics import State
 from ...errors import ArgumentError, UnknownNameError
 from ...robot.arguments import FLOAT, check_array, check_number
 from ...robot.robot import Robot
-from ...robot.units import warn_of_height
+from ...robot.units import warn_of_length
 from ...urdf.tree import Array, frozen
 from ..element import Element, Layout, RowCounts, scales
 from ..tick import Rows, Tick
@@ -212,7 +212,7 @@ class TaskReferences(TaskGains):
             self.block[0] = 1.0
             if self.has_height and abs(self._position[2]) > MIN_CHECKED_HEIGHT:
                 size = scales(self.robot).length
-                warn_of_height(f"{self.name}.reference: position", float(self._position[2]), size)
+                warn_of_length(f"{self.name}.reference: position", float(self._position[2]), size)
         if velocity is None:
             self._velocity.fill(0.0)
         else:
