@@ -13,19 +13,20 @@ import sys
 from pathlib import Path
 
 import pytest
-from campaign_examples import Together
+from campaign_examples import Shown, Throw, Together
 from raising import raises
 from slow_parameters import others_slow
 from typer.testing import CliRunner
 from waiting import wait_for
 
 import quaddyn as qd
-from quaddyn.campaigns import Store, campaign, run
+from quaddyn.campaigns import Record, Store, campaign, run
 from quaddyn.campaigns.campaign_runner import count_by_field
 from quaddyn.campaigns.store import StoredCase, to_frame, write_csv
 from quaddyn.campaigns.walking_campaigns import PushCampaign
 from quaddyn.cli import app
 from quaddyn.errors import ArgumentError, CampaignError, StoreError
+from quaddyn.viewer import Viewer
 
 runner = CliRunner()
 TESTS = Path(__file__).resolve().parent
@@ -195,9 +196,21 @@ def test_case_is_replayed_bit_for_bit_into_a_page(tmp_path: Path) -> None:
 def test_replay_reports_a_different_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "runs.db"
     call("campaign", "shown", "--trials", 2, "--store", store, "--workers", 0)
-    monkeypatch.setattr("campaign_examples.Shown.replay", lambda self, case, viewer: {"success": False, "reason": "x"})
+
+    def replay(self: Shown, case: Throw, viewer: Viewer) -> Record:
+        viewer.show(viewer.robot.q_home)
+        return {"success": False, "reason": "x"}
+
+    monkeypatch.setattr("campaign_examples.Shown.replay", replay)
     told = json.loads(call("replay", f"{store}#1", "--json", code=1))
-    assert (told["identical"], told["fate"]) == (False, "x")
+    assert (told["identical"], told["fate"], told["mismatch"]) == (False, "x", "")
+    robot = tmp_path / "dog.urdf"
+    robot.touch()
+    monkeypatch.setattr("campaign_examples.Shown.robots", (str(robot), "go2"), raising=False)
+    monkeypatch.setattr("campaign_examples.Shown.model_hash", lambda self: "0123456789")
+    text = call("replay", f"{store}#1", "--record", tmp_path / "x.html", code=1)
+    assert "of another robot model or other options (hash '" in text
+    assert f"now '01234567'); robot file {robot}" in " ".join(text.split())
 
 
 def test_incompatible_options_are_rejected(tmp_path: Path) -> None:

@@ -437,17 +437,26 @@ def _check_campaign_and_version(
     if ignore_mismatch:
         return
     for was_package, was_model in connection.execute("SELECT DISTINCT package, model FROM sessions"):
-        if was_package != __version__:
+        if difference := describe_mismatch(str(was_package), str(was_model), model):
             raise StoreError(
-                f"{path}: the store contains results of quaddyn {str(was_package)[:40]}, but this is quaddyn "
-                f"{__version__}; use another store, or ignore the mismatch (--ignore-mismatch)"
-            )
-        if was_model != model:
-            raise StoreError(
-                f"{path}: the store contains results of another robot model or other options (hash "
-                f"{str(was_model)[:8]!r}, now {model[:8]!r}); use another store, or ignore the mismatch "
+                f"{path}: the store contains results of {difference}; use another store, or ignore the mismatch "
                 "(--ignore-mismatch)"
             )
+
+
+def describe_mismatch(package: str, model: str, current_model: str) -> str:
+    """Returns by what else results were computed, "another robot model ..."; "" by this version and the same model.
+
+    Args:
+        package: version of this package that computed the results.
+        model: `Campaign.model_hash` of the results.
+        current_model: the present one.
+    """
+    if package != __version__:
+        return f"quaddyn {package[:40]}, but this is quaddyn {__version__}"
+    if model != current_model:
+        return f"another robot model or other options (hash {model[:8]!r}, now {current_model[:8]!r})"
+    return ""
 
 
 @contextlib.contextmanager

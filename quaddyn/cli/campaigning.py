@@ -220,6 +220,7 @@ def _open_store(store: Path, campaign: str | None) -> Store:
 
 def replay_case(store: Path, number: int, record: Path | None, *, named: str | None, as_json: bool) -> None:
     """Runs one case of a store again in the viewer, and exits with code 1 if the new record differs."""
+    from ..campaigns.store import describe_mismatch
     from ..viewer import Viewer
 
     check_writable(record, PAGE_ENDINGS)
@@ -236,15 +237,25 @@ def replay_case(store: Path, number: int, record: Path | None, *, named: str | N
         if record is not None:
             viewer.record(record, title=f"{campaign.name} {store.name}#{number}: {_outcome_text(campaign, result)}")
         identical = _result_text(result) == _result_text(row.result)
+        reason = "" if identical else describe_mismatch(row.package, row.model, campaign.model_hash())
+        files = [x for x in getattr(campaign, "robots", ()) if "<" not in x and Path(x).suffix]
+        if reason and files:
+            reason += f"; robot file {', '.join(files)}"
         if as_json:
             record_json = {"error": result.error} if isinstance(result, Failure) else dict(result)
             case = dataclasses.asdict(row.case)
             case_json = {"campaign": campaign.name, "number": number, "case": case, "record": record_json}
-            print(json.dumps({**case_json, "fate": _outcome_text(campaign, result), "identical": identical}, indent=2))
-        else:
-            print_text(
-                f"replayed: {_outcome_text(campaign, result)}; {'same record' if identical else 'different record'}"
+            print(
+                json.dumps(
+                    {**case_json, "fate": _outcome_text(campaign, result), "identical": identical, "mismatch": reason},
+                    indent=2,
+                )
             )
+        else:
+            comparison = "same record" if identical else "different record"
+            print_text(f"replayed: {_outcome_text(campaign, result)}; {comparison}")
+            if reason:
+                print_text(f"the stored record is that of {reason}")
             if record is not None:
                 print_text(f"wrote {record}")
         if live and is_terminal(sys.stdin) and is_terminal(sys.stdout):
