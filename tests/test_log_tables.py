@@ -111,6 +111,8 @@ def test_tables_of_both_kinds_of_logs_are_equal_in_all_formats(
     pandas = pytest.importorskip("pandas")
     log = shorten(load_log(files[kind]))
     columns, texts = log.columns(), log.text_columns()
+    with pytest.raises(qd.UnknownNameError, match="text_columns"):
+        columns["mode"]
     frames = {
         "pandas": log.to_pandas(),
         "csv": pandas.read_csv(log.to_csv(tmp_path / "x.csv"), keep_default_na=False, na_values=["nan"]),

@@ -25,7 +25,7 @@ from ..safe_files import open_regular_file
 from ..simulation.file_format import RECORDING, SUFFIX_FORMATS, recognize_format
 from ..simulation.log import Log, make_joint_fields, plot_panels
 from ..simulation.mcap_file import COMMANDED_EFFORT, Message, RobotMessages
-from ..simulation.recorded_run import REQUESTED_VELOCITY, RecordedRun, base_columns, joint_columns
+from ..simulation.recorded_run import REQUESTED_VELOCITY, LogColumns, RecordedRun, base_columns, joint_columns
 from ..simulation.sensors import Measurement, reading_layout
 from ..urdf.tree import Array, frozen
 from .controller import Controller
@@ -355,7 +355,7 @@ class RunLog(RecordedRun):
                 f"foot force {foot} [N]": r["foot_forces"][:, i] for i, foot in enumerate(self.metadata["feet"])
             }
         columns |= base_columns(robot.root, r["q"], r["v"])
-        return columns | dict(zip(REQUESTED_VELOCITY, r["velocity_wanted"].T, strict=True))
+        return LogColumns(columns | dict(zip(REQUESTED_VELOCITY, r["velocity_wanted"].T, strict=True)))
 
     def text_columns(self) -> dict[str, Sequence[str]]:
         """Returns the columns "stage", "status" and "fault"."""

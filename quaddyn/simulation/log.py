@@ -38,7 +38,7 @@ from .mcap_file import (
     make_vector,
     make_velocity_message,
 )
-from .recorded_run import REQUESTED_VELOCITY, RecordedRun, base_columns, joint_columns
+from .recorded_run import REQUESTED_VELOCITY, LogColumns, RecordedRun, base_columns, joint_columns
 from .records import ActivePush, Checkpoint, ContactPoint
 
 #: Format of the files that `save` writes, and the formats that `load` reads.
@@ -255,9 +255,8 @@ class Log(RecordedRun):
             columns |= {f"force {sphere} {axis} [N]": self.forces[:, s, i] for i, axis in enumerate("xyz")}
         if len(self.requested_velocity):
             columns |= dict(zip(REQUESTED_VELOCITY, self.requested_velocity.T, strict=True))
-        return columns | {
-            f"residual of level {k} [m/s^2]": residual for k, residual in enumerate(self.level_residuals.T)
-        }
+        columns |= {f"residual of level {k} [m/s^2]": residual for k, residual in enumerate(self.level_residuals.T)}
+        return LogColumns(columns)
 
     def text_columns(self) -> dict[str, Sequence[str]]:
         """Returns the columns "status" and "mode", if there is any status or mode."""

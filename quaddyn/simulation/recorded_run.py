@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import UnknownNameError
 from ..extras import import_extra
 from ..robot.robot import Robot
 from ..robot.root import ROOT_SIZES
@@ -69,6 +70,13 @@ def base_columns(root: str, q: Array, v: Array) -> dict[str, Array]:
     size_v = ROOT_SIZES[root][1]
     table = [*q.T[: len(names) - size_v], *v.T[:size_v]]
     return dict(zip(names, table, strict=True))
+
+
+class LogColumns(dict[str, Array]):
+    """Columns of numbers by name; errors about other names mention the columns of text."""
+
+    def __missing__(self, name: str) -> Array:
+        raise UnknownNameError("column of numbers (those of text are in text_columns())", name, self)
 
 
 class RecordedRun(ABC):
