@@ -632,6 +632,8 @@ def test_rounded_axes_do_not_count_for_an_exciting_motion() -> None:
     found, expected = (exciting_trajectory(robot, iterations=3) for robot in (rounded, exact))
     assert found.certificate.rank == expected.certificate.rank and not found.certificate.is_unambiguous
     assert found.condition == pytest.approx(expected.condition, rel=0.01)
+    with pytest.warns(RuntimeWarning, match="base parameters exist only because axes in the file of .* are rounded"):
+        exciting_trajectory(base_parameters(rounded), iterations=0)
 
 
 def test_advice_about_mimicking_joints_works_on_the_command_line(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ Fourier series); Gautier and Khalil, *Exciting trajectories for the identificati
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -112,10 +113,20 @@ def exciting_trajectory(
     Raises:
         ArgumentError: a root that is not fixed, joints that cannot move or hold the robot in the middle of their range,
             or an argument out of range.
+
+    Warns:
+        RuntimeWarning: the given base parameters are ambiguous, and fewer are excited.
     """
     base = robot if isinstance(robot, BaseParameters) else base_parameters(robot)
     if not base.certificate.is_unambiguous:
-        base = base_parameters(base.robot, inertial=base.inertial, tolerance=AMBIGUOUS_RANGE[1])
+        given, base = base, base_parameters(base.robot, inertial=base.inertial, tolerance=AMBIGUOUS_RANGE[1])
+        if given is robot:
+            warnings.warn(
+                f"robot: {given.size - base.size} of the {given.size} base parameters exist only because axes in the file "
+                f"of {base.robot.name} are rounded; the motion excites the other {base.size}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
     machine = base.robot
     if machine.root != "fixed":
         raise ArgumentError(
