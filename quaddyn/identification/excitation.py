@@ -122,8 +122,8 @@ def exciting_trajectory(
         given, base = base, base_parameters(base.robot, inertial=base.inertial, tolerance=AMBIGUOUS_RANGE[1])
         if given is robot:
             warnings.warn(
-                f"robot: {given.size - base.size} of the {given.size} base parameters exist only because axes in the file "
-                f"of {base.robot.name} are rounded; the motion excites the other {base.size}",
+                f"robot: {given.size - base.size} of the {given.size} base parameters exist only because axes in the "
+                f"file of {base.robot.name} are rounded; the motion excites the other {base.size}",
                 RuntimeWarning,
                 stacklevel=2,
             )
