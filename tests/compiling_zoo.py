@@ -670,6 +670,19 @@ def array_assignments(x: Vector, M: Matrix, T: Tensor, n: IntVector, k: int, a: 
     n[:1] = k
     y[1:4] = n[:3]
     return y[0] + y[5]
+@case(lambda g: (tame(g, 8), int(g.integers(1, 8))))
+def local_array_that_is_first_used_conditionally(x: Vector, n: int) -> float:
+    """A C compiler cannot see that the first pass of the loop writes the array."""
+    first = local(2)
+    total = 0.0
+    for i in range(n):
+        k = 0
+        while k < 2:
+            if i == 0:
+                first[k] = x[k]
+            k += 1
+        total += x[i]
+    return total * first[0] + first[1]
 @case(lambda g: (floats(g, (3, 3)), floats(g, (2, 3, 3)), floats(g, (4, 5)), floats(g, 3), floats(g)))
 def small_matrices(M: Matrix, T: Tensor, P: Matrix, x: Vector, s: float) -> float:
     A, B = mat3(M), mat3(T[1])

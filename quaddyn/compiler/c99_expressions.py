@@ -52,7 +52,7 @@ from .typed_tree import (
     Subscript,
     Unary,
 )
-from .variable_analysis import accesses_memory, has_byte_entries
+from .variable_analysis import accesses_memory, conditionally_written_arrays, has_byte_entries
 
 
 class LineWriter:
@@ -71,6 +71,7 @@ class LineWriter:
         self.declarations: list[str] = []
         self.depth = 1
         self.unmodified_parameters = frozenset(name for name, _ in function.parameters) - function.assigned
+        self.cleared_arrays = conditionally_written_arrays(function)
         self.names: dict[str, str] = {}
         for name in function.variables:
             c = identifier(name)
@@ -195,7 +196,7 @@ class C99ExpressionWriter(LineWriter):
                 return f"({self.types.type_of(e.kind)}){{{', '.join([begin, *sizes])}}}", ATOM
             case LocalArray():
                 name = self.temporary()
-                begin = " = {0}" if e.clear else ""
+                begin = " = {0}" if e.clear or e in self.cleared_arrays else ""
                 self.declarations.append(f"    double {name}[{math.prod(e.sizes) + LANE_WIDTH}]{begin};")
                 return f"({self.types.type_of(e.kind)}){{{', '.join([name, *map(str, e.sizes)])}}}", ATOM
             case MakeTuple():

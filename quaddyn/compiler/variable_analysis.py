@@ -196,6 +196,25 @@ def mentioned_variables(s: Statement) -> set[str]:
     return out
 
 
+def conditionally_written_arrays(f: Function) -> set[LocalArray]:
+    """Returns the uninitialized local arrays that are first used in an ``if`` or ``while``.
+
+    A C compiler may find a path to a read of such an array on which it is not written.
+    """
+    return {
+        value
+        for name, values in assigned_values(f).items()
+        for value in values
+        if isinstance(value, LocalArray) and not value.clear and _is_first_used_conditionally(f.body, name)
+    }
+
+
+def _is_first_used_conditionally(body: Sequence[Statement], name: str) -> bool:
+    """Returns whether the first statement that uses a variable, after its assignments, is an ``if`` or ``while``."""
+    first = next((s for s in body if name in mentioned_variables(s) and name not in written_variables(s)), None)
+    return isinstance(first, If | While) or (isinstance(first, For) and _is_first_used_conditionally(first.body, name))
+
+
 def names_read(body: Sequence[Statement]) -> Iterator[str]:
     """Yields the variables that statements read."""
     for s, _ in walk_statements(body):
