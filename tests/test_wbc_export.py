@@ -211,7 +211,7 @@ def test_custom_elements_and_invalid_names_are_rejected_by_name(tmp_path):
     wbc = qd.WholeBodyController(robot, tasks=[[ComTask(robot, "a b"), PostureTask(robot, "a_b")]])
     with pytest.raises(qd.ArgumentError, match="the same identifier in C"):
         controller_c(wbc)
-    for name in ("", "2legs", "a-b", "é", "a" * 62):
+    for name in ("", "2legs", "a-b", "é", "a" * 62, "double", "class", "main"):
         with pytest.raises(qd.ArgumentError, match="name"):
             controller_c(qd.WholeBodyController(robot), name=name)
     with pytest.raises(qd.ArgumentError, match="WholeBodyController"):

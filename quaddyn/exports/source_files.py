@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..compiler.c99_types import identifier
+from ..compiler.c99_types import RESERVED, identifier
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..version import __version__
@@ -58,6 +58,8 @@ def validate_c_name(name: str | None, default: str) -> str:
         return make_c_name(default)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name):
         raise ArgumentError(f"name: expected up to 61 letters, digits and _, a letter first, got {name!r}")
+    if name in RESERVED:
+        raise ArgumentError(f"name: {name!r} is reserved in C or C++; choose another name, such as {name + '_'!r}")
     return name
 
 
