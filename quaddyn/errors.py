@@ -78,8 +78,20 @@ class UnreachableError(QuaddynError, ValueError):
         return f"leg {self.leg!r} cannot reach {self.target}; the nearest point it can reach is {self.nearest}"
 
 
-class FileAccessError(QuaddynError, PermissionError):
-    """Error of a file that other users could have created, written or replaced."""
+class FileError(QuaddynError, OSError):
+    """Error of a file that cannot be read or written, with the attributes of `OSError`."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """Error of a file or folder that does not exist."""
+
+
+class FolderPathError(FileError, IsADirectoryError):
+    """Error of the path of a folder where that of a file is needed."""
+
+
+class FileAccessError(FileError, PermissionError):
+    """Error of a file without permission, or that other users could have created, written or replaced."""
 
 
 class StaleStateError(QuaddynError, RuntimeError):

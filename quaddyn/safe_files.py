@@ -14,12 +14,12 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from .errors import ArgumentError, FileAccessError
+from .errors import ArgumentError, FileAccessError, FileError, FolderPathError, MissingFileError
 from .operating_system import effective_user, is_writable_by_others, open_flags
 
 #: Errors on reading an open archive of arrays that is damaged, encrypted or compressed in an unknown way: archives
@@ -45,6 +45,20 @@ def check_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> Path:
     return Path(path)
 
 
+@contextmanager
+def file_errors() -> Iterator[None]:
+    """Context in which errors of the operating system about files become `FileError` of the fitting class."""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        kinds = (MissingFileError, FolderPathError, FileAccessError)
+        kind = next((kind for kind in kinds if isinstance(error, kind.__bases__[1])), FileError)
+        arguments = error.args if error.errno is None else (error.errno, error.strerror, error.filename)
+        raise kind(*arguments) from None
+
+
 def open_regular_file(path: str | os.PathLike[str], max_size: int | None = None) -> IO[bytes]:
     """Opens a file for reading without waiting; checks its descriptor, so that no pipe or device can block.
 
@@ -53,19 +67,20 @@ def open_regular_file(path: str | os.PathLike[str], max_size: int | None = None)
         max_size: largest size [bytes]; None for any.
 
     Raises:
-        OSError: the file cannot be opened, is not a regular file, or is larger; ``strerror`` states which.
+        FileError: the file cannot be opened, is not a regular file, or is larger; ``strerror`` states which.
     """
-    descriptor = os.open(path, os.O_RDONLY | open_flags("O_NONBLOCK", "O_CLOEXEC"))
+    with file_errors():
+        descriptor = os.open(path, os.O_RDONLY | open_flags("O_NONBLOCK", "O_CLOEXEC"))
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
-            raise OSError(errno.EISDIR, "the path is a folder; pass the path of a file", str(path))
+            raise FolderPathError(errno.EISDIR, "the path is a folder; pass the path of a file", str(path))
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(
+            raise FileError(
                 errno.EINVAL, "the path is not a regular file; copy its content into a regular file", str(path)
             )
         if max_size is not None and status.st_size > max_size:
-            raise OSError(
+            raise FileError(
                 errno.EFBIG, f"the file has {status.st_size} bytes, but at most {max_size} are accepted", str(path)
             )
         return os.fdopen(descriptor, "rb")
@@ -82,7 +97,7 @@ def read_regular_file(path: str | os.PathLike[str], max_size: int) -> bytes:
         max_size: largest size [bytes].
 
     Raises:
-        OSError: as `open_regular_file`, or the file cannot be read.
+        FileError: as `open_regular_file`, or the file cannot be read.
     """
     with open_regular_file(path, max_size) as file:
         return file.read(os.fstat(file.fileno()).st_size)  # allocates the size of the file, not more

@@ -53,7 +53,7 @@ def test_help_texts_contain_units(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     [
         (["check", "nonesuch", "--json"], "UnknownNameError", "nonesuch"),
         (["check", "--json"], "BadParameter", "NAME"),
-        (["replay", "none.npz", "--json"], "FileNotFoundError", "none.npz"),
+        (["replay", "none.npz", "--json"], "MissingFileError", "none.npz"),
         (["demo", "--json", "--port", "99999"], "BadParameter", "65535"),
         (["demo", "--json", "--no-such-option"], "NoSuchOption", "--no-such-option"),
         (["demo", "--json", "--headless", "--plant", "bullet"], "UnknownNameError", "bullet"),

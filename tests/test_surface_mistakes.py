@@ -13,8 +13,13 @@ import pytest
 from raising import raises
 
 import quaddyn as qd
+import quaddyn.wbc
 from quaddyn.control import CartesianImpedance, ForceControl, JointPD, NullSpacePosture
+from quaddyn.errors import MissingFileError
+from quaddyn.identification import Samples, load_samples, save_samples
 from quaddyn.kinematics import LegKinematics
+from quaddyn.runtime import load_recording
+from quaddyn.simulation import Log
 from quaddyn.strict_attributes import StrictAttributes
 from quaddyn.wbc import (
     ComTask,
@@ -350,6 +355,30 @@ def test_a_type_checker_finds_every_wrong_name_in_user_code_and_nothing_else(tmp
     marked = sum(len(line.partition("  # ")[2].split(", ")) for line in lines if "  # " in line)
     assert marked == 11 and len(wrong) == marked, done.stdout
     assert all("has no attribute" in line for line in wrong), done.stdout
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+def test_missing_files_and_folders_raise_errors_of_the_package_and_of_python(tmp_path: Path) -> None:
+    for package in ("mcap", "pyarrow"):
+        pytest.importorskip(package)
+    robot = qd.load("two_link_leg")
+    log = qd.Simulation(robot).run(lambda s: np.zeros(robot.nu), duration=0.01)
+    missing, folder = tmp_path / "none.npz", tmp_path / "folder.csv"
+    folder.mkdir()
+    for read in (Log.load, load_recording, quaddyn.wbc.replay, lambda path: load_samples(path, robot)):
+        with pytest.raises(qd.QuaddynError) as caught:
+            read(missing)
+        assert isinstance(caught.value, FileNotFoundError) and str(missing) in str(caught.value)
+    samples = Samples(*(np.zeros((1, n)) for n in (robot.nq, robot.nv, robot.nv, robot.nu)))
+    for write in (log.to_csv, log.save, log.to_mcap, log.to_parquet, lambda path: save_samples(path, robot, samples)):
+        with pytest.raises(qd.QuaddynError) as caught:
+            write(folder)
+        assert isinstance(caught.value, OSError)
+    with pytest.raises(qd.QuaddynError) as caught:
+        log.to_csv(tmp_path / "absent" / "x.csv")
+    assert isinstance(caught.value, FileNotFoundError)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), again.errno, again.filename) == (MissingFileError, 2, str(tmp_path / "absent" / "x.csv"))
 
 
 # -- other units ------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, CampaignError, StoreError, UnknownNameError
 from ..extras import import_extra
+from ..safe_files import file_errors
 from ..version import __version__
 from .campaign import Campaign, Failure, Record, current_name, find
 from .plain_values import decode, decode_record, encode, key, shorten
@@ -590,7 +591,7 @@ def _convert(kind: type, value: Any) -> Any:
 def _atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Context with a temporary file in the folder of `path`, which replaces `path` at the end."""
     target = Path(path)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+    with file_errors(), tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
         temporary = Path(folder) / target.name
         yield temporary
         temporary.replace(target)

@@ -16,7 +16,7 @@ from ..errors import ArgumentError
 from ..robot.arguments import check_positive
 from ..robot.inertial_update import with_inertials
 from ..robot.robot import Robot
-from ..safe_files import read_regular_file
+from ..safe_files import file_errors, read_regular_file
 from ..simulation import Actuators
 from ..simulation.mjcf_writer import update_mjcf, write_mjcf
 from ..urdf.tree import Array, FrozenArrays, Inertial
@@ -371,7 +371,8 @@ class Identification(FrozenArrays):
         """
         found, file = self.identified_robot(), Path(path)
         assert isinstance(found.source, str)
-        file.write_text(found.source, encoding="utf-8")
+        with file_errors():
+            file.write_text(found.source, encoding="utf-8")
         return file
 
     def save_mjcf(self, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None) -> Path:
@@ -397,7 +398,8 @@ class Identification(FrozenArrays):
             if source is None
             else update_mjcf(read_regular_file(source, MAX_MJCF_SIZE), found, self._fitted(), losses)
         )
-        Path(path).write_text(text, encoding="utf-8")
+        with file_errors():
+            Path(path).write_text(text, encoding="utf-8")
         return Path(path)
 
     def actuators(self, robot: Robot | None = None) -> Actuators:

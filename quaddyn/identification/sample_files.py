@@ -25,7 +25,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..robot.robot import Robot
-from ..safe_files import DAMAGED_ARCHIVE_ERRORS, check_ending, open_regular_file
+from ..safe_files import DAMAGED_ARCHIVE_ERRORS, check_ending, file_errors, open_regular_file
 from ..simulation.file_format import check_format, recognize_format
 from ..simulation.log_files import SUFFIXES, read_columns, read_csv_header
 from ..urdf.tree import Array
@@ -70,7 +70,7 @@ def save_samples(path: str | os.PathLike[str], robot: Robot, samples: Samples) -
         arrays |= {f"f {name}": f for name, f in samples.forces.items()} | filtered
         arrays = {name: np.ascontiguousarray(x) for name, x in arrays.items()}  # rows, as they are read
         metadata = {"joints": np.array(robot.actuated, dtype=np.str_), "place": np.array(samples.force_application)}
-        with target.open("wb") as file:
+        with file_errors(), target.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays, **metadata)
         return
     names = [f"{x} {i}" for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)) for i in range(n)]
@@ -81,7 +81,7 @@ def save_samples(path: str | os.PathLike[str], robot: Robot, samples: Samples) -
     names += [f"{name} {i}" for name, x in filtered.items() for i in range(x.shape[1])]
     parts = [samples.q, samples.v, samples.a, samples.tau, *samples.forces.values(), *filtered.values()]
     table = np.concatenate(parts, axis=1)
-    with target.open("w", encoding="utf-8", newline="") as file:
+    with file_errors(), target.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerow(names)
         np.savetxt(file, table, delimiter=",", fmt="%.17g")
 

@@ -19,6 +19,7 @@ from ..operating_system import open_flags, reserve_space
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..robot.saving import to_record
+from ..safe_files import file_errors
 from ..simulation.file_format import RECORDING_MAGIC
 from ..simulation.sensors import reading_layout
 from ..strict_attributes import StrictAttributes
@@ -111,8 +112,9 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         kind, text = record_type(about["sizes"]), json.dumps(about).encode()
         begin = -(-(HEAD.size + len(text)) // PAGE) * PAGE
         size = begin + self.capacity * kind.itemsize
-        self.path.unlink(missing_ok=True)
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | open_flags(), 0o600)
+        with file_errors():
+            self.path.unlink(missing_ok=True)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | open_flags(), 0o600)
         try:
             reserve_space(file, size)
             self._map = mmap.mmap(file, size)

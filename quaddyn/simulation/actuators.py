@@ -34,7 +34,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number, check_type, check_vector
 from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
-from ..safe_files import read_regular_file
+from ..safe_files import file_errors, read_regular_file
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 
@@ -219,7 +219,8 @@ class Actuators(
             for i, name in enumerate(self.robot.actuated)
         }
         document = {"format": FILE_FORMAT, "robot": self.robot.name, "joints": joints}
-        Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        with file_errors():
+            Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
         return Path(path)
 
     @classmethod

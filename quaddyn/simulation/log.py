@@ -25,7 +25,7 @@ from ..extras import import_extra
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..robot.saving import from_record, to_record
-from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
+from ..safe_files import DAMAGED_ARCHIVE_ERRORS, file_errors, open_regular_file
 from ..urdf.tree import Array, frozen
 from .mcap_file import (
     COMMANDED_EFFORT,
@@ -61,7 +61,7 @@ def save(record: object, path: str | os.PathLike[str]) -> Path:
     """Writes a record, a dataclass of numbers, strings, arrays, tuples and other such records, and returns the path."""
     arrays: dict[str, Any] = {}
     text = json.dumps({"format": FORMAT, "record": _to_json(record, arrays)})
-    with Path(path).open("wb") as file:
+    with file_errors(), Path(path).open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, meta=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
     return Path(path)
 

@@ -44,7 +44,7 @@ from ..errors import ArgumentError
 from ..extras import import_extra
 from ..robot.robot import Robot
 from ..robot.saving import urdf_text
-from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
+from ..safe_files import DAMAGED_ARCHIVE_ERRORS, file_errors, open_regular_file
 from ..urdf.capsules import replace_capsules
 from ..urdf.tree import Array, BoxShape, CylinderShape, Geometry, SphereShape
 
@@ -388,7 +388,7 @@ def write_messages(
         raise ArgumentError(f'encoding: expected "ros2" or "json", got {encoding!r}')
     message_encoding, schema_encoding, profile = ENCODINGS[encoding]
     mcap = import_extra("mcap.writer", "mcap")
-    with Path(path).open("wb") as file:
+    with file_errors(), Path(path).open("wb") as file:
         writer = mcap.Writer(file)
         writer.start(profile=profile, library="quaddyn")
         for name, data in (attachments or {}).items():

@@ -16,6 +16,7 @@ from ..extras import import_extra
 from ..robot.robot import Robot
 from ..robot.root import ROOT_SIZES
 from ..robot.saving import urdf_text
+from ..safe_files import file_errors
 from ..urdf.tree import Array
 from .mcap_file import LATCHED, Encoding, Message, RobotMessages, make_foxglove_layout, write_messages
 
@@ -124,7 +125,7 @@ class RecordedRun(ABC):
             OSError: the file cannot be written.
         """
         columns, texts = self.columns(), self.text_columns()
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
+        with file_errors(), Path(path).open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow([*columns, *texts])
             table = np.column_stack(list(columns.values()))
@@ -155,7 +156,8 @@ class RecordedRun(ABC):
         """
         pyarrow, parquet = import_extra("pyarrow", "export"), import_extra("pyarrow.parquet", "export")
         data = {**self.columns(), **{name: list(text) for name, text in self.text_columns().items()}}
-        parquet.write_table(pyarrow.table(data), str(path))
+        with file_errors():
+            parquet.write_table(pyarrow.table(data), str(path))
         return Path(path)
 
     def to_mcap(self, path: str | os.PathLike[str], *, encoding: Encoding = "ros2") -> Path:

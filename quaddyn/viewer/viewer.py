@@ -22,6 +22,7 @@ from ..kinematics.capsule_model import CapsuleModel
 from ..locomotion import Foothold, LocomotionCommand
 from ..robot.arguments import check_number, check_positive, check_type
 from ..robot.robot import Robot
+from ..safe_files import file_errors
 from ..simulation.plant import Plant
 from ..simulation.records import ContactPoint
 from ..simulation.terrain import Surface, Terrain
@@ -594,7 +595,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             OSError: the file cannot be written.
         """
         recorded = RecordedPage(path)
-        recorded.write_text(self._make_page(title), encoding="utf-8")
+        with file_errors():
+            recorded.write_text(self._make_page(title), encoding="utf-8")
         return recorded
 
     def _make_page(self, title: str | None) -> str:

@@ -23,7 +23,7 @@ from ..compiler.kinds import ArrayKind, Kind, RecordKind, record_kind
 from ..compiler.object_cache import fingerprint
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError
-from ..safe_files import DAMAGED_ARCHIVE_ERRORS, open_regular_file
+from ..safe_files import DAMAGED_ARCHIVE_ERRORS, file_errors, open_regular_file
 from ..urdf.tree import Array
 from . import tick_core
 from .command import OUTCOMES, Command, TickCommand
@@ -272,7 +272,7 @@ def save(command: TickCommand, memory: WorkingSetMemory, tick: int, path: str | 
         arrays[f"rows.{name}"] = np.concatenate([empty, *(getattr(g, name) for _, g in groups)])
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
     contents: dict[str, Any] = {"digest": digest(arrays), **arrays}
-    with Path(path).open("wb") as file:
+    with file_errors(), Path(path).open("wb") as file:
         np.savez_compressed(file, **contents)
 
 
