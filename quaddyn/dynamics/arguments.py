@@ -93,7 +93,8 @@ class ArgumentChecker:
         self._robot, self._validate = robot, validate
         self._model = robot.model
         self.is_normalized: Callable[[pin.Model, Array, float], bool] = _fail
-        self._unit_checks, self._joint_units = UNIT_CHECKS, None
+        self._unit_checks = UNIT_CHECKS
+        self._joint_units: JointUnits | None = None
         self._nq, self._nv = (robot.nq,), (robot.nv,)
 
     def check(self, **arguments: ArrayLike) -> Iterable[Array]:
