@@ -27,6 +27,7 @@ from quaddyn.wbc import (
     WholeBodyController,
     default_constraints,
 )
+from quaddyn.wbc.controller import GAIN_CHECK_INTERVAL
 from quaddyn.wbc.element import scales
 
 G = 9.81
@@ -199,6 +200,7 @@ def test_friction_cone_holds_on_ice_and_is_named_in_the_explanation() -> None:
     assert "less than the required 3 because of" in lost and "friction" in lost
 
 
+@pytest.mark.filterwarnings("ignore:.* are unstable at a control period:RuntimeWarning")
 def test_extreme_references_give_a_finite_balanced_flagged_command() -> None:
     robot = qd.load("solo8")
     dyn, reference = qd.Dynamics(robot), Reference(robot.source, root=robot.root)
@@ -514,3 +516,21 @@ def test_margins_are_distances_to_the_limits() -> None:
         inner = 0.6 / np.sqrt(2.0) * f[2] - max(abs(f[0]), abs(f[1]))
         assert c.margins[f"{foot} friction cone"] == pytest.approx(inner, abs=1e-9)
     assert [level.rank for level in c.levels] == [12, 6, 6]
+
+
+def test_gains_that_are_unstable_at_the_control_period_raise_a_warning_that_names_the_task() -> None:
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    for gains in ((1e9, None), (100.0, 2500.0), (1e6, 10.0)):
+        wbc = WholeBodyController(robot, dt=1e-3)
+        wbc.compute(s)
+        wbc.tasks["com"].gains(*gains)
+        with pytest.warns(RuntimeWarning, match=r"^com: the stiffness .* unstable at a control period of 0.001 s"):
+            for _ in range(GAIN_CHECK_INTERVAL):
+                wbc.compute(s)
+    stable = WholeBodyController(robot, dt=1e-3)
+    stable.tasks["com"].gains(0.9e6)
+    stable.tasks["posture"].gains(2e4, 0.0)  # undamped
+    stable.compute(s)
+    with pytest.warns(RuntimeWarning, match=r"^ramp_time: 50 s seems to be in milliseconds"):
+        stable.ramp_time = 50

@@ -58,6 +58,11 @@ if TYPE_CHECKING:
 #: The first outcome that is an error, as a plain number: Python 3.11 needs 0.3 us to look up a member of a class.
 OVERFLOW = int(TickOutcome.OVERFLOW)
 
+#: Number of ticks between checks of the gains.
+GAIN_CHECK_INTERVAL = 128
+#: Ramps of contacts above this seem to be in milliseconds [s]; steps of legged robots are shorter.
+MAX_PLAUSIBLE_RAMP = 5.0
+
 
 class _LastTick:
     """State that one tick passes to the next, for internal use.
@@ -151,7 +156,7 @@ class WholeBodyController(StrictAttributes):
             rank_tolerance=float(rank_tolerance), damping=float(damping),
         )  # fmt: skip
         self._exclusive_call = ExclusiveCall("controller")
-        self.checks_motion = True
+        self.checks_motion, self._has_warned_of_gains = True, False
         self._has_inconsistent_motion: Callable[..., bool] | None = None
         self._displacements = make_tick_displacements(robot, self._dt)
         self._start()
@@ -258,6 +263,10 @@ class WholeBodyController(StrictAttributes):
         ramp = check_number("ramp_time", value)
         if not 0.0 <= ramp < np.inf:
             raise ArgumentError(f"ramp_time: expected a time >= 0 s, got {value}")
+        if MAX_PLAUSIBLE_RAMP < ramp <= 1e3 * MAX_PLAUSIBLE_RAMP:
+            warnings.warn(
+                f"ramp_time: {ramp:g} s seems to be in milliseconds; pass seconds", RuntimeWarning, stacklevel=3
+            )
         self._ramp, self._activation_step = ramp, self._dt / ramp if ramp > 0.0 else math.inf
 
     @property
@@ -370,7 +379,8 @@ class WholeBodyController(StrictAttributes):
         Warns:
             RuntimeWarning: once, if the motion of the robot between ticks shows another period than `dt`, or a base
                 velocity in world axes or a quaternion with w first; commands from then on are not `ok`, and their
-                `timing` gives the reason.  Calls at states that do not form a motion give no warning.
+                `timing` gives the reason.  Calls at states that do not form a motion give no warning.  Also once, if
+                the gains of a task are unstable at the period `dt`; they are checked every 128 ticks.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
@@ -407,6 +417,8 @@ class WholeBodyController(StrictAttributes):
             terms, is_inconsistent = solver.data.terms, self._has_inconsistent_motion or self._bind_motion_check()
             if is_inconsistent(terms.com, terms.com_velocity, q, v):
                 self._report_inconsistent_motion(command)
+            if last.ticks % GAIN_CHECK_INTERVAL == 1:
+                self._check_gains()
         return command
 
     def _bind_motion_check(self) -> Callable[..., bool]:
@@ -420,6 +432,12 @@ class WholeBodyController(StrictAttributes):
             self._timing = describe_inconsistent_motion(self._displacements)
             warnings.warn(self._timing, RuntimeWarning, stacklevel=4)
         command.timing = self._timing
+
+    def _check_gains(self) -> None:
+        """Warns once if the gains of a task are unstable at the control period."""
+        if not self._has_warned_of_gains and (reason := self._structure.levels.describe_unstable_gains(self._dt)):
+            self._has_warned_of_gains = True
+            warnings.warn(reason, RuntimeWarning, stacklevel=4)
 
     def save_tick(self, path: str | os.PathLike[str]) -> None:
         """Writes the last tick to a file, for `quaddyn.wbc.replay` and ``quaddyn replay FILE``.

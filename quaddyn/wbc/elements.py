@@ -36,6 +36,9 @@ from .element import CUSTOM, Element
 from .tasks import ComTask, FootTask, ForceTask, FrameOrientationTask, PostureTask, Task
 from .tick import Rows, Tick
 
+#: Relative growth of an error per tick beyond which gains are reported as unstable.
+MAX_ERROR_GROWTH = 0.05
+
 Item = TypeVar("Item")
 
 
@@ -268,6 +271,26 @@ class Levels:
         for name, element in self.by_name.items():
             if np.isnan(element.block).any():
                 raise ArgumentError(f"{name}: a gain, reference or limit is NaN; set it to a number")
+
+    def describe_unstable_gains(self, dt: float) -> str:
+        """Returns which motion task is unstable if its acceleration is constant over periods dt [s]; "" if none is.
+
+        With K = stiffness dt^2 and D = damping dt, the error and its rate decay from tick to tick if D < 2 and K < 2 D.
+        Task rows that grow by less than `MAX_ERROR_GROWTH` per tick, as undamped ones do, are accepted.
+        """
+        for task in self._motions:
+            used = task.rows_used
+            K, D = dt * dt * task.stiffness[used], dt * task.damping[used]
+            unstable = np.flatnonzero((D > 2.0 + MAX_ERROR_GROWTH) | (0.5 * K - D > MAX_ERROR_GROWTH))
+            if unstable.size:
+                row = used[unstable[0]]
+                k, d = task.stiffness[row], task.damping[row]
+                return (
+                    f"{task.name}: the stiffness {k:.4g} 1/s^2 and damping {d:.4g} 1/s of row {task.labels[row]} are "
+                    f"unstable at a control period of {dt:g} s; with critical damping the stiffness must be below "
+                    f"{1.0 / dt**2:.4g} 1/s^2"
+                )
+        return ""
 
     # -- references ------------------------------------------------------------------------------------------
     def clear_references(self) -> None:
