@@ -24,8 +24,8 @@ FIRST_DAMPING = 1e-11
 #: Maximum number of rounds, and that for many contacts, whose dense Newton steps are slow; the number of contacts
 #: above which the second applies.
 MAX_ROUNDS, MAX_ROUNDS_MANY_CONTACTS, MANY_CONTACTS_THRESHOLD = 8, 1, 128
-#: Number of multiplications after which no further round or attempt starts: 0.1 to 0.4 s.  A simulation counts those of a
-#: whole step.  Without the bound, steps of a robot with 70 to 134 contacts inside the ground take 1 to 3 s.
+#: Number of multiplications after which no further round or attempt starts, 0.1 to 0.4 s.  A simulation counts those of
+#: a whole step.  Without the bound, steps of a robot with 70 to 134 contacts inside the ground take 1 to 3 s.
 MAX_WORK = 3e8
 #: Residual at which the Newton steps end, as a fraction of the tolerance.
 NEWTON_TARGET_RATIO = 1e-2
