@@ -1,15 +1,14 @@
-"""Reinforcement learning: Go2 learns to follow velocity commands.
+"""Reinforcement learning: Go2 learns to follow velocity commands (`pip install 'quaddyn[torch,plot]'`).
 
 Proximal policy optimization (PPO; Schulman et al., 2017, "Proximal policy optimization algorithms") with generalized
-advantage estimation, in the style of CleanRL: one file on PyTorch (`pip install 'quaddyn[torch]'`) and `VelocityTask`,
-which simulates all robots in one call.  Joint targets are the actions, every 20 ms.  Training stops after `--minutes`
-of processor time; the policy is then compared with standing still on commands that it has not met.
+advantage estimation, in the style of CleanRL.  Joint targets are the actions, every 20 ms.  Training stops after
+`--minutes` of processor time; the policy is then compared with standing still on commands that it has not met.
 """
 
 import argparse
 import time
-from collections.abc import Sequence
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from torch import nn
@@ -19,6 +18,7 @@ from quaddyn.envs import VelocityTask
 STEPS, EPOCHS, MINIBATCHES = 24, 4, 4  # actions of each robot between updates, passes over them, parts of a pass
 GAMMA, LAMBDA, CLIP, ENTROPY = 0.98, 0.95, 0.2, 0.002  # discounts of rewards and advantages, range of ratios, bonus
 TARGET_KL, MAX_GRADIENT, FALL_PENALTY = 0.01, 1.0, 2.0  # change of the policy by an update, largest norm of a gradient
+ROBOT, N_ROBOTS = "go2", 256
 SPEEDS = (0.6, 0.2, 0.5)  # largest commands: forward and sideways [m/s], turning [rad/s]
 
 
@@ -121,31 +121,23 @@ def follow(agent: Agent, robot: str, scale: float = 1.0) -> float:
         observation, _, has_fallen, _ = task.step(action)
         if step % 250 >= 50:  # a second after each new command
             errors.append(np.hypot(*(observation[:, :2] - observation[:, 9:11]).T).mean())
-        if has_fallen.any():
-            observation = task.reset(has_fallen)
+        observation = task.reset(has_fallen) if has_fallen.any() else observation
     return float(np.mean(errors))
 
 
-def main(
-    picture: str | None = None, robot: str = "go2", n: int = 256, minutes: float = 4.0, seeds: Sequence[int] = (0,)
-) -> list[dict[str, float]]:
-    """Returns for each seed the errors of the policy and of standing still [m/s], and the reward at the end."""
+def main(picture: str | None = None, minutes: float = 4.0, seeds: tuple[int, ...] = (0,)) -> list[dict[str, float]]:
+    """Returns for each seed the errors of the policy and of standing still [m/s]."""
     torch.set_num_threads(1)  # the simulation has the other cores
-    results, curves = [], {}
+    results = []
     for seed in seeds:
-        agent, curves[seed] = train(robot, n, minutes, seed)
-        found = {"policy": follow(agent, robot), "standing": follow(agent, robot, 0.0), "reward": curves[seed][-1][1]}
-        print(f"seed {seed}: error {found['policy']:.3f} m/s, standing still: {found['standing']:.3f} m/s", flush=True)
-        results.append(found)
+        agent, curve = train(ROBOT, N_ROBOTS, minutes, seed)
+        results.append({"policy": follow(agent, ROBOT), "standing": follow(agent, ROBOT, 0.0)})
+        print(f"seed {seed}, errors of velocity [m/s]: {results[-1]}", flush=True)
+        plt.plot(*zip(*curve, strict=True), label=f"seed {seed}")
     if picture is not None:
-        import matplotlib.pyplot as plt
-
-        axes = plt.subplots(figsize=(6, 3.5), layout="constrained")[1]
-        for seed, curve in curves.items():
-            axes.plot(*zip(*curve, strict=True), label=f"seed {seed}")
-        axes.set(xlabel="processor time [min]", ylabel="mean reward of a step", title="Go2 learns velocity commands")
-        axes.legend()
-        axes.figure.savefig(picture, dpi=120)
+        plt.gca().set(xlabel="processor time [min]", ylabel="mean reward", title="Go2 learns velocity commands")
+        plt.legend()
+        plt.savefig(picture, dpi=120)
     return results
 
 

@@ -157,7 +157,8 @@ def test_names_that_look_like_markup_are_printed_unchanged(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("command", [["demo", "--headless", "--record"], ["view", "go2", "--record"]])
 def test_page_that_cannot_be_written_is_rejected_before_the_run(command: list[str], tmp_path: Path) -> None:
-    for target in (tmp_path, tmp_path / "none" / "out.html"):
+    (folder := tmp_path / "folder.html").mkdir()
+    for target in (folder, tmp_path / "none" / "out.html"):
         result = runner.invoke(app, [*command, str(target)])
         assert result.exit_code == 2
         # The message is printed in a box, whose line breaks depend on the length of the path.

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from raising import raises
-from test_runtime_log import go2 as go2
 from test_runtime_log import run as run
 from typer.testing import CliRunner
 

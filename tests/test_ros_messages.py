@@ -13,7 +13,6 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from raising import raises
-from test_runtime_log import go2 as go2
 from test_runtime_log import run as run
 
 import quaddyn as qd

@@ -196,6 +196,7 @@ def test_runs_that_begin_in_contact_and_under_a_push_are_replayed_in_both_plants
         assert log.level_residuals.shape == (5, 0) and again.steps_per_tick == 2
 
 
+@pytest.mark.filterwarnings("ignore:.* below the ground")
 def test_links_in_contact_with_the_ground_are_in_the_log() -> None:
     robot = qd.load("small_quadruped")
     sim = qd.Simulation(robot)
