@@ -23,7 +23,7 @@ from quaddyn.contact.solvers import (
     project_to_cones,
 )
 from quaddyn.contact.solvers import frictional_core as core
-from quaddyn.contact.solvers.frictional_core import MAX_WORK
+from quaddyn.contact.solvers.frictional_core import MAX_MULTIPLICATIONS
 from quaddyn.contact.solvers.frictional_solver import Method, PinocchioConeSolvers
 
 METHODS: tuple[Method, ...] = ("newton", "admm", "pgs")
@@ -360,14 +360,14 @@ def test_work_on_a_hard_problem_of_many_contacts_is_bounded(monkeypatch: pytest.
     solver = FrictionalSolver()
     solution = solver.solve(ContactProblem(G, g, mu))
     assert solution.status == "inaccurate" and np.isfinite(solution.impulses).all() and len(attempts) <= 1
-    solver.prior_work = 2.0 * MAX_WORK
+    solver.prior_multiplications = 2.0 * MAX_MULTIPLICATIONS
     again = ContactProblem(G, g, mu, initial_impulses=solution.impulses)
     np.testing.assert_array_equal(solver.solve(again).impulses, solution.impulses)
-    assert solver.prior_work == 0.0 and len(attempts) <= 1
+    assert solver.prior_multiplications == 0.0 and len(attempts) <= 1
     steps = []
-    for prior_work in (0.0, 2.0 * MAX_WORK):
+    for prior_multiplications in (0.0, 2.0 * MAX_MULTIPLICATIONS):
         work = core.make_contact_workspace(40)
-        work.effort.work = prior_work
+        work.effort.multiplications = prior_multiplications
         core.solve_contact_problem(np.ascontiguousarray(G[:120, :120]), g[:120], mu[:40], np.zeros(120), 1e-8, 8, work)
         steps.append(work.effort.steps)
     assert steps[0] > 100 and steps[1] <= core.MAX_FIRST_NEWTON_STEPS + core.MAX_SWEEPS

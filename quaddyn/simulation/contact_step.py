@@ -16,7 +16,12 @@ from __future__ import annotations
 import math
 
 from ..compiler import Matrix, Vector, compiled, local, matrix
-from ..contact.solvers.frictional_core import MAX_WORK, compute_velocities, get_max_rounds, solve_contact_problem
+from ..contact.solvers.frictional_core import (
+    MAX_MULTIPLICATIONS,
+    compute_velocities,
+    get_max_rounds,
+    solve_contact_problem,
+)
 from ..dynamics.joint_placements import transform_point
 from .actuators import close_backlash
 from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState, find_joint_stops
@@ -294,7 +299,7 @@ def solve_passive(k: int, tolerance: float, allowed_work: float, contacts: Spher
                 target[3 * i + 2] = g[3 * i + 2] + max(velocity_before[3 * i + 2], offset[i])
         if not creates_energy:
             return residual, iteration > 0
-        if contacts.solver.effort.work > MAX_WORK:
+        if contacts.solver.effort.multiplications > MAX_MULTIPLICATIONS:
             return math.inf, True
         residual = solve_contact_problem(G, target, mu, impulses, tolerance, max_iterations, contacts.solver)
     return residual, True

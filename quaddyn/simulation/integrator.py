@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from ..compiler import Matrix, Vector, compiled, entry
-from ..contact.solvers.frictional_core import MAX_WORK
+from ..contact.solvers.frictional_core import MAX_MULTIPLICATIONS
 from ..dynamics.joint_placements import integrate_configuration, place_joints
 from ..dynamics.kinematic_tree import KinematicTree, PointForces
 from .actuators import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
@@ -130,7 +130,7 @@ def integrate_substep(plant: PlantData, h: float, max_iterations: int) -> int:
         if (
             progress.iteration >= max_iterations - 1
             or progress.status >= ContactStatus.RETRIED
-            or contacts.solver.effort.work > MAX_WORK
+            or contacts.solver.effort.multiplications > MAX_MULTIPLICATIONS
             or has_converged(memory, report.max_speed)
         ):
             break
@@ -260,7 +260,7 @@ def step_in_substeps(plant: PlantData) -> int:
             is_inaccurate = (
                 not abs(substep.energy_error) <= compute_energy_tolerance(model, memory)
                 and progress.status != ContactStatus.INACCURATE
-                and contacts.solver.effort.work <= MAX_WORK
+                and contacts.solver.effort.multiplications <= MAX_MULTIPLICATIONS
             )
             if is_inaccurate and h > MIN_SUBSTEP_FRACTION * model.law.dt and progress.n_tried < MAX_SUBSTEP_TRIALS:
                 lengths[last], lengths[last + 1] = 0.5 * h, 0.5 * h
@@ -304,7 +304,7 @@ def advance_step(plant: PlantData) -> int:
             memory.step_start.copy_from(memory.at_end)
         progress.terms_are_current = False  # until the step is taken
         begin_step(memory)
-        plant.contacts.solver.effort.work = 0.0
+        plant.contacts.solver.effort.multiplications = 0.0
         progress.phase = StepPhase.FLIGHT_STEP if model.is_adaptive and progress.was_in_flight else StepPhase.FULL_STEP
     if progress.phase == StepPhase.FLIGHT_STEP:
         result: int = integrate_substep(plant, dt, 1)

@@ -132,11 +132,13 @@ class FallbackContactSolver:
             previous_velocity=contacts.velocities_before[:n].copy() if self._law == "frictional" else None,
             initial_impulses=contacts.impulses[:n].reshape(k, 3).copy(),
         )
-        self._frictional.prior_work = contacts.solver.effort.work
+        self._frictional.prior_multiplications = contacts.solver.effort.multiplications
         impulses, residual, status = (
             self._solve_rigid(problem) if self._law == "rigid" else self._solve_frictional(problem)
         )
-        contacts.solver.effort.work = max(contacts.solver.effort.work, self._frictional.work)
+        contacts.solver.effort.multiplications = max(
+            contacts.solver.effort.multiplications, self._frictional.multiplications
+        )
         contacts.impulses[:n] = impulses
         return residual, status
 

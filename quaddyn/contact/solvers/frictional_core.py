@@ -26,7 +26,7 @@ FIRST_DAMPING = 1e-11
 MAX_ROUNDS, MAX_ROUNDS_MANY_CONTACTS, MANY_CONTACTS_THRESHOLD = 8, 1, 128
 #: Number of multiplications after which no further round or attempt starts, 0.1 to 0.4 s.  A simulation counts those of
 #: a whole step.  Without the bound, steps of a robot with 70 to 134 contacts inside the ground take 1 to 3 s.
-MAX_WORK = 3e8
+MAX_MULTIPLICATIONS = 3e8
 #: Residual at which the Newton steps end, as a fraction of the tolerance.
 NEWTON_TARGET_RATIO = 1e-2
 
@@ -35,7 +35,7 @@ class SolverEffort(Record):
     """Number of iterations of a solve."""
 
     steps: int  # Newton steps and sweeps of the last solve
-    work: float  # multiplications of all solves since a caller set it to 0
+    multiplications: float  # of all solves since a caller set the number to 0
 
 
 class ContactWorkspace(NamedTuple):
@@ -187,7 +187,7 @@ def _newton_step(G: Matrix, impulses: Vector, mu: Vector, damping: float, work: 
         b[p + 1] = mu[i] * impulses[r + 2] * dy - impulses[r + 1]
     if n == 0:
         return True
-    work.effort.work += n * n * n / 3.0
+    work.effort.multiplications += n * n * n / 3.0
     if not _solve_linear(A, b, n):
         return False
     for p in range(n):
@@ -301,8 +301,8 @@ def solve_contact_problem(
         impulses: (3k,) initial impulses [N s], zeros for a cold start; overwritten by the solution.
         tolerance: largest residual of the natural map [m/s].
         round_count: bound of the rounds of Newton steps and Gauss-Seidel sweeps, such as from `get_max_rounds`.
-        work: workspace for k contacts or more; takes the number of steps and adds the multiplications. After
-            `MAX_WORK` of them only the first round is done.
+        work: workspace for k contacts or more; its `effort` receives the number of steps, and the multiplications
+            are added to it. After `MAX_MULTIPLICATIONS` only the first round is done.
 
     Returns:
         The residual of the best iterate [m/s], which is in `impulses`.
@@ -327,11 +327,13 @@ def solve_contact_problem(
             impulses[i] = 0.0
             c[i] = g[i]
     for round_index in range(round_count):
-        if round_index > 0 and effort.work > MAX_WORK:
+        if round_index > 0 and effort.multiplications > MAX_MULTIPLICATIONS:
             break
         damping = get_proximal_damping(round_index) * trace / n
         for _ in range(MAX_FIRST_NEWTON_STEPS if round_index == 0 else MAX_NEWTON_STEPS):
-            if (round_index > 0 and effort.work > MAX_WORK) or not _newton_step(G, impulses, mu, damping, work):
+            if (round_index > 0 and effort.multiplications > MAX_MULTIPLICATIONS) or not _newton_step(
+                G, impulses, mu, damping, work
+            ):
                 break
             effort.steps += 1
             compute_velocities(G, g, impulses, c)
@@ -349,7 +351,7 @@ def solve_contact_problem(
         compute_velocities(G, g, impulses, c)
         n_sweeps, residual = run_gauss_seidel(G, g, mu, impulses, tolerance, MAX_SWEEPS, work)
         effort.steps += n_sweeps
-        effort.work += n_sweeps * n * n
+        effort.multiplications += n_sweeps * n * n
         if residual < best_residual:
             best_residual = residual
             best[:n] = impulses[:n]

@@ -46,7 +46,7 @@ class PinocchioConeSolvers:
         self._max_iterations = max_iterations
 
     def bound_iterations(self, allowed: float) -> None:
-        """Bounds the iterations of the next attempts by `allowed`, at least 1, in addition to `max_iterations`."""
+        """Bounds the iterations of the next attempts by `allowed` (at least 1), in addition to `max_iterations`."""
         for settings in (self._admm_settings, self._pgs_settings):
             settings.max_iterations = max(1, int(min(allowed, self._max_iterations)))
 
@@ -134,8 +134,9 @@ class FrictionalSolver(CheckedSolver):
 
     The residual of every method is computed by `contact_residual`.  If it exceeds the tolerance, the other methods
     follow, each from the initial impulses and from a cold start, each refined by Newton steps; the best solution is
-    returned, and its status reports the outcome. No further attempt starts after `frictional_core.MAX_WORK`
-    multiplications, which only many contacts reach.  The result never contains NaN: zero impulses are the last resort.
+    returned, and its status reports the outcome. No further attempt starts after `MAX_MULTIPLICATIONS` of
+    `frictional_core`, which only problems with many contacts reach.  The result never contains NaN: if all attempts
+    fail, the impulses are zero.
 
     If ``problem.previous_velocity`` is given, no contact does positive work over the step, ``lambda_i . (v_before +
     v)_i / 2 <= 0``: the energy balance of a time step (Moreau 1988) with constant forces.  Signorini's condition on the
@@ -152,8 +153,8 @@ class FrictionalSolver(CheckedSolver):
         fallback: False to try the first method alone, from the initial impulses.
 
     Attributes:
-        prior_work: multiplications that were spent on the next problem already, and count for its bound; after it 0.
-            If they exceed the bound, its initial impulses are kept.
+        prior_multiplications: multiplications that the caller has already spent on the next problem. They count
+            towards `MAX_MULTIPLICATIONS`; if they exceed it, the initial impulses are returned. `solve` sets them to 0.
 
     Raises:
         ArgumentError: a value out of range.
@@ -177,17 +178,17 @@ class FrictionalSolver(CheckedSolver):
         self.method, self.fallback = method, bool(fallback)
         self._pinocchio = PinocchioConeSolvers(self.tolerance, int(max_iterations))
         self._work = core.make_contact_workspace(4)
-        self.prior_work = 0.0
+        self.prior_multiplications = 0.0
 
     @property
-    def work(self) -> float:
-        """Number of multiplications of the last solve, with `prior_work`."""
-        return float(self._work.effort.work)
+    def multiplications(self) -> float:
+        """Number of multiplications of the last solve, with `prior_multiplications`."""
+        return float(self._work.effort.multiplications)
 
     def _solve(self, problem: ContactProblem) -> ContactSolution:
         """Solves the problem; repeats it for contacts that would add energy."""
         g, effort = problem.offset_velocity, self._work.effort
-        effort.work, self.prior_work = self.prior_work, 0.0
+        effort.multiplications, self.prior_multiplications = self.prior_multiplications, 0.0
         impulses, error, iterations, status = self._run_attempts(problem, g, problem.initial_impulses)
         if problem.previous_velocity is not None:
             rebounds = np.zeros(problem.n_contacts, dtype=bool)
@@ -201,7 +202,7 @@ class FrictionalSolver(CheckedSolver):
                 )
                 if not gains_energy.any():
                     break
-                if self._work.effort.work > core.MAX_WORK:
+                if self._work.effort.multiplications > core.MAX_MULTIPLICATIONS:
                     status = "inaccurate"
                     break
                 rebounds |= gains_energy
@@ -229,10 +230,10 @@ class FrictionalSolver(CheckedSolver):
     ) -> tuple[Array, float, int, str]:
         """Runs the attempts until one is within the tolerance; returns impulses, residual, iterations, status."""
         best: _Attempt = np.zeros((problem.n_contacts, 3)), 0, np.inf
-        if initial_impulses is not None and self._work.effort.work > core.MAX_WORK:
+        if initial_impulses is not None and self._work.effort.multiplications > core.MAX_MULTIPLICATIONS:
             best = initial_impulses, 0, contact_residual(initial_impulses, problem.G, g, problem.mu)
         for index, attempt in enumerate(self._list_attempts(problem, g, initial_impulses)):
-            if self._work.effort.work > core.MAX_WORK and (index or initial_impulses is not None):
+            if self._work.effort.multiplications > core.MAX_MULTIPLICATIONS and (index or initial_impulses is not None):
                 break
             result = attempt()
             impulses, iterations, error = result
@@ -276,12 +277,14 @@ class FrictionalSolver(CheckedSolver):
         if method == "newton":
             return self._newton(G, g, mu, initial_impulses)
         work_per_iteration = ITERATION_COST * G.size
-        self._pinocchio.bound_iterations((core.MAX_WORK - self._work.effort.work) / work_per_iteration)
+        self._pinocchio.bound_iterations(
+            (core.MAX_MULTIPLICATIONS - self._work.effort.multiplications) / work_per_iteration
+        )
         if method == "admm":
             impulses, iterations = self._pinocchio.admm(G, g, mu, initial_impulses, regularization)
         else:
             impulses, iterations = self._pinocchio.pgs(G, g, mu, initial_impulses)
-        self._work.effort.work += iterations * work_per_iteration
+        self._work.effort.multiplications += iterations * work_per_iteration
         error = contact_residual(impulses, G, g, mu)
         if refine and not error <= self.tolerance:
             impulses, newton_steps, error = self._newton(G, g, mu, impulses)
@@ -293,9 +296,9 @@ class FrictionalSolver(CheckedSolver):
         impulses = np.zeros(len(g)) if initial_impulses is None else initial_impulses.flatten()
         G, g, mu = (np.ascontiguousarray(a) for a in (G, g, mu))
         if len(mu) > len(self._work.mass):
-            work_done = self._work.effort.work
+            n_multiplications = self._work.effort.multiplications
             self._work = core.make_contact_workspace(len(mu))
-            self._work.effort.work = work_done
+            self._work.effort.multiplications = n_multiplications
         n_rounds = core.get_max_rounds(len(mu))
         # The compiled residual is that of `contact_residual`, computed from G and g at the returned impulses.
         error = core.solve_contact_problem(G, g, mu, impulses, self.tolerance, n_rounds, self._work)
