@@ -672,7 +672,7 @@ def array_assignments(x: Vector, M: Matrix, T: Tensor, n: IntVector, k: int, a: 
     return y[0] + y[5]
 @case(lambda g: (tame(g, 8), int(g.integers(1, 8))))
 def local_array_that_is_first_used_conditionally(x: Vector, n: int) -> float:
-    """A C compiler cannot see that the first pass of the loop writes the array."""
+    """A C compiler cannot determine that the first pass of the loop writes the array."""
     first = local(2)
     total = 0.0
     for i in range(n):

@@ -56,7 +56,7 @@ class HostKernel:
         )
 
     def resident_blocks(self, threads: int) -> int:
-        """As the driver reports it."""
+        """Returns the number of blocks of threads that run at the same time."""
         return 2
 
     def launch(self, blocks: int, threads: int, stream: int, arguments: Sequence[int]) -> None:

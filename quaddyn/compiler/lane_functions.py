@@ -27,15 +27,16 @@ _BLOCK_SHIFT: Final = 5
 class LaneFunctionWriter(LlvmFunctionWriter):
     """Writer of one function for GPUs; same arguments as `InstructionWriter`.
 
-    What depends on the flag of an address is computed once for each array, so that an access to an entry takes few
-    instructions.  `_views` has for each pointer that `offset_pointer` returns the array and the distance [bytes], and
-    `_found` the registers that this function, or the present block, has computed for an array.
+    Values that depend on the flag of an address are computed once for each array, so that an access to an entry takes
+    few instructions.  `_views` maps each pointer that `offset_pointer` returns to its array and the distance [bytes].
+    `_computed` maps an array and the name of a value to the register of the value; registers of parameters are valid in
+    the whole function, others in the present block.
     """
 
     def __init__(self, function: Function, callee: Callable[[Any], Callee], *, contract: bool) -> None:
         super().__init__(function, callee, contract=contract)
         self._views = dict[str, tuple[str, str]]()
-        self._found = dict[tuple[str, str], str]()
+        self._computed = dict[tuple[str, str], str]()
 
     def text(self) -> str:
         """Returns the definition of the function."""
@@ -50,16 +51,16 @@ class LaneFunctionWriter(LlvmFunctionWriter):
         return super().text()
 
     def start_block(self, label: str) -> None:
-        """Begins a basic block, in which only registers of the first block are known to be computed."""
+        """Begins a basic block, in which only registers of the first block are certain to be computed."""
         super().start_block(label)
-        self._found = {key: x for key, x in self._found.items() if key[0].startswith(_PARAMETER)}
+        self._computed = {key: x for key, x in self._computed.items() if key[0].startswith(_PARAMETER)}
 
     def offset_pointer(self, pointer: str, item: str, by: str) -> str:
         """Writes a pointer advanced by a number of entries."""
         if by == "0":
             return pointer
         shift = {8: 3, 1: 0}[ITEMS[item][1]]
-        distance = self.instruction(f"shl i64 {by}, {self._choice(pointer, _BLOCK_SHIFT + shift, shift)}")
+        distance = self.instruction(f"shl i64 {by}, {self._select(pointer, _BLOCK_SHIFT + shift, shift)}")
         out = self.instruction(f"getelementptr i8, ptr {pointer}, i64 {distance}")
         self._views[out] = pointer, distance
         return out
@@ -94,35 +95,35 @@ class LaneFunctionWriter(LlvmFunctionWriter):
         x = super().load_entry(self._address(pointers[-1]), "float")
         return self.instruction(f"zext i1 {self.instruction(f'fcmp uno double {x}, {x}')} to i64")
 
-    def _once(self, key: tuple[str, str], text: str) -> str:
-        """Writes an instruction that depends on an array alone, unless the function or block has it already."""
-        if key not in self._found and key[0].startswith(_PARAMETER):
+    def _compute_once(self, key: tuple[str, str], text: str) -> str:
+        """Returns the register of an instruction that depends on an array alone; writes the instruction only once."""
+        if key not in self._computed and key[0].startswith(_PARAMETER):
             self.count += 1
-            self._found[key] = f"%t{self.count}"
+            self._computed[key] = f"%t{self.count}"
             self.allocations.append(f"  %t{self.count} = {text}")
-        elif key not in self._found:
-            self._found[key] = self.instruction(text)
-        return self._found[key]
+        elif key not in self._computed:
+            self._computed[key] = self.instruction(text)
+        return self._computed[key]
 
-    def _choice(self, pointer: str, own: int | str, shared: int) -> str:
-        """Writes a number for the array of a pointer: `own` if every lane has the array for itself, else `shared`."""
+    def _select(self, pointer: str, own: int | str, shared: int) -> str:
+        """Writes a selection: `own` if every lane has the array of the pointer for itself, else `shared`."""
         while pointer in self._views:
             pointer = self._views[pointer][0]
-        address = self._once((pointer, "address"), f"ptrtoint ptr {pointer} to i64")
-        is_lane = self._once((pointer, "is_lane"), f"icmp slt i64 {address}, 0")
-        return self._once((pointer, f"{own}"), f"select i1 {is_lane}, i64 {own}, i64 {shared}")
+        address = self._compute_once((pointer, "address"), f"ptrtoint ptr {pointer} to i64")
+        is_lane = self._compute_once((pointer, "is_lane"), f"icmp slt i64 {address}, 0")
+        return self._compute_once((pointer, f"{own}"), f"select i1 {is_lane}, i64 {own}, i64 {shared}")
 
     def _address(self, pointer: str, item: str = "float") -> str:
         """Writes the address of an entry of this thread's lane."""
         if pointer in self._views:
             array, distance = self._views[pointer]
             return self.instruction(f"getelementptr i8, ptr {self._address(array, item)}, i64 {distance}")
-        own = self._choice(pointer, "%lane.byte" if item == "byte" else "%lane.offset", 0)
-        return self._once((pointer, item), f"getelementptr i8, ptr {pointer}, i64 {own}")
+        own = self._select(pointer, "%lane.byte" if item == "byte" else "%lane.offset", 0)
+        return self._compute_once((pointer, item), f"getelementptr i8, ptr {pointer}, i64 {own}")
 
     def _consecutive_addresses(self, pointer: str) -> list[str]:
         """Writes the addresses of `LANE_WIDTH` consecutive floats of this thread's lane."""
-        address, step = self._address(pointer), self._choice(pointer, 8 << _BLOCK_SHIFT, 8)
+        address, step = self._address(pointer), self._select(pointer, 8 << _BLOCK_SHIFT, 8)
         out = [address]
         for _ in range(LANE_WIDTH - 1):
             address = self.instruction(f"getelementptr i8, ptr {address}, i64 {step}")

@@ -1,13 +1,17 @@
 """PTX of compiled functions that compute lanes: each thread calls the function with the numbers of its lanes in turn.
 
-A block of 32 threads computes a block of 32 lanes, and then the one that is as many blocks of lanes further on as
-there are blocks of threads.  The lanes of a thread use the same memory one after the other.
+Block k of B blocks of 32 threads computes the blocks k, k + B, k + 2B, ... of 32 lanes.  The lanes of a thread use the
+same memory one after the other.
 
-Arguments of a kernel, integers of 64 bits or floats: the number of lanes n, the number of blocks of threads, the bytes
-of the memory of a block of threads; the number of words of a lane that were computed before, the address of these
-words, 32 lanes next to each other as in `lane_memory`, and the address of the first of them in the memory of the first
-thread, to which each thread copies those of its lane; the address of the records, and the registers of all other
-arguments.  The kernels have not run on a GPU; `tests/lane_host.py` runs the same LLVM IR on the CPU.
+The arguments of a kernel are integers of 64 bits or floats:
+
+- the number of lanes n, the number of blocks of threads, and the memory of a block of threads [bytes];
+- the number of input words of a lane, which another kernel has computed, their address, with 32 lanes next to each
+  other as in `lane_memory`, and the address in the memory of the first thread to which each thread copies those of its
+  lane;
+- the address of the records, and the registers of all other arguments.
+
+The kernels have not run on a GPU; `tests/lane_host.py` runs the same LLVM IR on the CPU.
 """
 
 from __future__ import annotations

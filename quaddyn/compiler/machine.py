@@ -259,9 +259,9 @@ def generate_ptx(ir: str, *, optimize: bool = True) -> bytes:
 
     Args:
         ir: the module as text.
-        optimize: whether to run LLVM's optimization passes.  Without them, variables become registers and products and
-            sums one instruction as with them, in less than half the time; the compiler of the driver optimizes the
-            rest.
+        optimize: whether to run LLVM's optimization passes.  Without them, the generation takes less than half the
+            time; variables are still kept in registers, and a product and a sum still become one instruction.  The
+            compiler of the driver does the other optimizations.
 
     Raises:
         UnsupportedMachineError: this version of LLVM was built without code generation for GPUs.

@@ -6,8 +6,8 @@ it is not as expected, calls use `ctypes`.  Arguments that do not match exactly 
 converts them or raises a descriptive error.
 
 All entries of a unit have the same code for calls from Python (`shared_text`), which reads arguments as described by
-an array of 64-bit words for each kind (`description`) and each entry (`_call_plan`).  So an entry needs no more
-machine code than one function that loads registers from memory, and a record of hundreds of arrays none at all.
+an array of 64-bit words for each kind (`describe_kind`) and each entry (`_call_plan`).  An entry therefore adds only
+the machine code of one function that loads registers from memory, and records add none.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .kinds import (
 #: NumPy flags that arguments must have: C-contiguous and aligned.
 _READABLE = 0x101
 #: Entries of the table of addresses in order: functions of Python's C API, ``None``, and the offset of the items in a
-#: tuple object, which depends on the version of Python; in the table, code fits all versions.
+#: tuple object, which depends on the version of Python and is therefore not part of the machine code.
 ADDRESSES = (
     "PyFloat_FromDouble", "PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_Clear",
     "PyObject_IsTrue", "PyBool_FromLong", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall",
@@ -327,8 +327,8 @@ class EntryWrapper:
 
 
 @cache
-def description(kind: Kind) -> NDArray[np.int64]:
-    """Returns the words that describe a kind to machine code: how to read it, the class of its objects, and details.
+def describe_kind(kind: Kind) -> NDArray[np.int64]:
+    """Returns the words by which machine code reads a kind: the way to read it, the class of its objects, and details.
 
     The details of an array are its element type and number of axes, those of a record the number of its fields, and
     description and offset [words] of each.
@@ -339,7 +339,7 @@ def description(kind: Kind) -> NDArray[np.int64]:
         fields = [
             word
             for k, (_, field) in enumerate(kind.fields)
-            for word in (_address(description(field)), field_offset(kind, k))
+            for word in (_address(describe_kind(field)), field_offset(kind, k))
         ]
         return np.array([_RECORD, id(kind.cls), len(kind.fields), *fields], dtype=np.int64)
     readers: dict[Kind, tuple[int, type]] = {FLOAT: (_FLOAT, float), INT: (_INT, int), BOOL: (_BOOL, bool)}
@@ -373,7 +373,7 @@ def _call_plan(engine: Any, wrapper: EntryWrapper, bound: dict[int, int]) -> tup
         if k in bound:
             preset[register] = bound[k]
         else:
-            how = description(kind)
+            how = describe_kind(kind)
             if isinstance(kind, RecordKind):
                 how = np.array([_ADDRESS, id(kind.cls), _address(how), size - register], dtype=np.int64)
                 held.append(how)
@@ -490,10 +490,10 @@ def make_builtin(
     Args:
         engine: owner of the code.
         wrapper: the entry.
-        holder: the function for other arguments.
+        holder: the function that is called for arguments of other types.
         records: all records that the entry takes, if these are bound.  Their arrays are read once, here, and the
-            function takes the other arguments only.  It also holds the arrays themselves, so that NumPy does not resize
-            them in place.
+            function takes the other arguments only.  It keeps references to the arrays, so that NumPy does not
+            resize them in place.
     """
     words: list[int] = [function_address(name) for name in ADDRESSES[:-2]]
     write_address_table(engine.get_global_value_address(TABLE), [*words, id(None), _items_offset()])

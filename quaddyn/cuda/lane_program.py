@@ -151,7 +151,7 @@ class DeviceState(ExclusiveCall):
 class LaneWorkspace:
     """Memory of the threads of a program on a GPU, each of which begins with the same values.
 
-    There is memory for no more threads than run on the GPU at the same time, and than there are lanes; a thread
+    The number of threads is at most the number that run on the GPU at the same time and the number of lanes; a thread
     computes one lane after the other.
 
     Args:
@@ -159,7 +159,7 @@ class LaneWorkspace:
         values: records and arrays that each thread has for itself, by the names of parameters.
         kinds: their kinds.
         n: number of lanes.
-        shared: arrays among them that all threads share, and that no code writes.
+        shared: arrays among them that all threads share and only read.
         threads: maximum number of threads; None: as many as run on the GPU at the same time.
 
     Attributes:
@@ -187,8 +187,8 @@ class LaneWorkspace:
         block = np.ascontiguousarray(np.broadcast_to(memory.words[0, :, :1], memory.words.shape[1:]))
         self.block_bytes, self.bytes_per_thread = memory.block_bytes, memory.bytes_per_lane
         resident, fitting = program.kernel.resident_blocks(BLOCK_LANES), MAX_WORKSPACE // max(memory.block_bytes, 1)
-        wanted = -(-min(n, threads or n) // BLOCK_LANES)
-        self.n_blocks = blocks = max(1, min(wanted, resident, fitting))
+        needed = -(-min(n, threads or n) // BLOCK_LANES)
+        self.n_blocks = blocks = max(1, min(needed, resident, fitting))
         try:
             self._words = CudaArray((blocks, *block.shape), block.dtype, gpu)
         except CudaError as error:
