@@ -75,7 +75,7 @@ def register_environments() -> None:
         raise QuaddynError(INSTALL_TEXT) from None
     names: dict[str, dict[str, str]] = {ENVIRONMENT_ID: {}}
     for robot, entry in CATALOGUE.items():
-        if entry.kind == "quadruped" and robot != "quadruped":  # "quadruped" would have the name of the general one
+        if entry.kind == "quadruped" and robot != "quadruped":  # its name would equal ENVIRONMENT_ID
             names[f"quaddyn/{robot.title().replace('_', '')}Velocity-v0"] = {"robot": robot}
     for name, arguments in names.items():
         if name not in registry:

@@ -17,7 +17,7 @@ from ..viewer import Viewer
 from ..viewer.video import open_page_pictures
 from .velocity_task import VelocityTask
 
-#: Largest number of robots that a page shows; those of the first lanes.
+#: Maximum number of robots that a page shows, those of the first lanes.
 MAX_ROBOTS = 16
 #: Size of pictures [pixels].
 PICTURE_SIZE = (640, 480)
@@ -82,7 +82,7 @@ class TaskRenderer(StrictAttributes, fixed=("task", "mode")):
                         "render_mode: Pillow is not installed; install it with: pip install 'quaddyn[envs]'"
                     ) from None
                 self._take_picture = resources.enter_context(open_page_pictures(viewer.view_url, PICTURE_SIZE))
-            # Programs that end without `close` end the browser, too.
+            # A program that ends without calling `close` also ends the browser.
             self._close_resources = weakref.finalize(self, resources.pop_all().close)
 
     def draw(self) -> Picture | None:

@@ -70,7 +70,8 @@ class QuadrupedVelocityVectorEnv(VectorEnv):
         Args:
             seed: seed of the first robot; the others have the following integers. None: the random numbers continue;
                 if there was no seed before, a seed of the operating system.
-            options: "reset_mask" (num_envs,), bools, which robots begin a new episode; without it all.
+            options: dictionary; its entry "reset_mask", (num_envs,) bools, selects the robots that begin a new episode,
+                without it all robots.
 
         Returns:
             Observations (num_envs, size), and the dictionary of infos with "command" (num_envs, 3).
@@ -115,7 +116,7 @@ class QuadrupedVelocityVectorEnv(VectorEnv):
 
     @property
     def viewer(self) -> Viewer:
-        """Viewer of the page that shows the robots; a QuaddynError without a render mode."""
+        """Viewer of the page that shows the robots; raises a `QuaddynError` without a render mode."""
         return self._renderer.viewer
 
     def render(self) -> None:
@@ -197,7 +198,7 @@ class QuadrupedVelocityEnv(Env):
 
     @property
     def viewer(self) -> Viewer:
-        """Viewer of the page that shows the robot; a QuaddynError without a render mode."""
+        """Viewer of the page that shows the robot; raises a `QuaddynError` without a render mode."""
         return self._renderer.viewer
 
     def _show(self) -> None:

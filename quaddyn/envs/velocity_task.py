@@ -34,9 +34,10 @@ RESIDUAL_FRACTION = 0.2
 FORWARD_FROUDE, SIDEWAYS_FROUDE, TURNING_FRACTION = 0.6, 0.3, 0.17
 #: Default gains: stiffness divided by m g l [1/rad], and damping divided by stiffness and sqrt(l / g).
 STIFFNESS_FACTOR, DAMPING_FACTOR = 1.0, 0.1
-#: Largest default gains, for light joints such as those of grippers: stiffness times dt^2 and damping times dt, divided
-#: by the inertia that a joint moves.  Damping is stable below 2 minus half of the stiffness, both in these units.  The
-#: inertias are lower bounds, from which those of single light joints hardly differ: these have less than 1.7.
+#: Maximum default gains, which only light joints, such as those of grippers, reach: stiffness times dt^2 and damping
+#: times dt, divided by the inertia that the joint moves.  In these units, damping is stable below 2 minus half of the
+#: stiffness, which is 1.7 at the maximum stiffness.  The third number is the maximum damping of joints at that
+#: stiffness: `_compute_joint_inertias` returns lower bounds, and for these joints nearly the inertias themselves.
 MAX_STIFFNESS_STEP, MAX_DAMPING_STEP, MAX_LIGHT_DAMPING_STEP = 0.6, 1.9, 1.6
 #: Speed error at which the reward of following has fallen to 1/e, divided by the largest commanded speed.
 ERROR_SCALE = 0.5
@@ -66,22 +67,22 @@ class VelocityTask(
 
     An action is (nu,) from -1 to 1; values beyond are clamped. "targets" are joint positions ``q_home + action_scale *
     action``, clamped to the joint limits, which PD control follows in every time step of the simulation. "torques" are
-    ``action_scale * action``. "residuals" are torques ``action_scale * action`` that are added to those with which a
-    `LocomotionController`, without knowledge of the terrain, follows the command by whole-body control in every time
-    step of the simulation.
+    ``action_scale * action``. "residuals" are torques ``action_scale * action`` that are added to those of a
+    `LocomotionController` without a terrain map, which follows the command by whole-body control in every time step of
+    the simulation.
 
     The reward of a step is ``exp(-(e_v / s_v)^2) + 0.5 exp(-(e_w / s_w)^2) - 0.05 P / (m g 1 m/s) - 0.01 mean((a -
     a')^2)`` with the errors e_v and e_w of horizontal velocity and turning rate, scales s of half of the largest
     commands, the mechanical power P of the motors (absolute values) and the last action a'.
 
-    An episode ends by a fall if the base tilts by more than 60 degrees, its height above the ground is less than 40 %
+    An episode ends with a fall if the base tilts by more than 60 degrees, its height above the ground is less than 40 %
     of that in ``q_home``, or the simulation diverges. It is cut off after `episode_time`, or where there is no terrain
     under the base.
 
     Args:
         n: number of robots.
-        robot: robot with four legs and a free root, or what `quaddyn.load` accepts: a name of the catalogue, a path or
-            the text of a URDF.
+        robot: robot with four legs and a free root, or what `quaddyn.load` accepts: a catalogue name, a path or the
+            text of a URDF.
         action: "targets", "torques" or "residuals".
         action_scale: change of a joint target for the action 1 [rad], 0.3 if None, or torque for the action 1 [N m],
             (nu,) or a number; if None, the effort limits, and 20 % of them for "residuals".
@@ -89,10 +90,10 @@ class VelocityTask(
         dt: time step of the simulation [s].
         integrator: integrator of the simulation, see `Simulation`; "adaptive" is more accurate, and takes several
             times as long with random actions.
-        stiffness: gain of "targets" [N m/rad], (nu,) or a number; None: ``m g l`` for each radian, less for joints that
-            move an inertia for which this is unstable at `dt`.
+        stiffness: gain of "targets" [N m/rad], (nu,) or a number; None: ``m g l`` for each radian, or the largest
+            stable gain at `dt` of joints that move a smaller inertia.
         damping: gain of "targets" [N m s/rad], (nu,) or a number; None: ``0.1 sqrt(l / g)`` times the stiffness, or
-            less as before.
+            the largest stable gain at `dt`.
         max_command: (3,) largest forward and sideways speed [m/s] and turning rate [rad/s] of the random commands, in
             both directions; None: ``0.6 sqrt(g l)``, ``0.3 sqrt(g l)`` and ``0.17 sqrt(g / l)``.
         command_time: time after which a new command is drawn [s].
@@ -102,9 +103,9 @@ class VelocityTask(
         motor_strength: (2,) range of the random maximum motor torque of an episode, as a fraction of that of the robot.
         terrain: terrain of all robots, see `Simulation`; None: the plane z = 0.
         start_area: (2,) or a number, largest distance of the base from the origin along x and y at the start of an
-            episode, where it is drawn uniformly [m].
+            episode [m]; positions within it are drawn uniformly.
         height_points: (k, 2) points around the base, in its heading frame (x forward, y to the left) [m], whose terrain
-            heights are observed; heights beside the terrain are those of the ground under the base. None: no points.
+            heights are observed; where there is no terrain, that of the ground under the base. None: no points.
         threads: number of threads; None: the number of cores available to this process.
 
     Attributes:
@@ -203,7 +204,7 @@ class VelocityTask(
         self.terrain = simulation.terrain
         self._start_area = frozen(_expand("start_area", start_area, 2, "x, y"))
         self._height_points = frozen(_check_points("height_points", height_points))
-        # The locomotion controller walks at once where all feet touch the ground, and has to land and rise otherwise.
+        # The locomotion controller walks at once if all feet are in contact; otherwise it would first land.
         self._joint_range = 0.0 if action == "residuals" else INITIAL_JOINT_RANGE
         self._initial_lift = 0.0 if action == "residuals" else INITIAL_LIFT * length
         self._foot_offsets = frozen(_compute_foot_offsets(robot))
@@ -306,8 +307,8 @@ class VelocityTask(
 
         Args:
             action: (n, nu) actions from -1 to 1; values beyond are clamped.
-            restart: (n,) bools, which robots begin a new episode, as by `reset`, instead of taking the step; their
-                actions are ignored and their rewards are 0. None: none.
+            restart: (n,) bools, whether a robot begins a new episode, as by `reset`, instead of taking the step; its
+                action is ignored and its reward is 0. None: no robot.
 
         Returns:
             Observations (n, observation_size), rewards (n,), whether each robot has fallen (n,), and whether its
@@ -403,7 +404,7 @@ class VelocityTask(
             )
 
     def _find_fallen(self, ground: Array) -> BoolArray:
-        """Returns whether each robot has fallen (n,), with the heights of the ground under the bases, NaN if none."""
+        """Returns whether each robot has fallen (n,); `ground`: (n,) terrain heights under the bases [m] or NaN."""
         q = self.batch.q
         is_low = q[:, 2] - ground < FALLEN_HEIGHT * self._home_height
         return np.asarray(is_low | (_vertical_in_base(q)[:, 2] < FALLEN_TILT) | self.batch.has_diverged)
