@@ -704,7 +704,7 @@ def _noisy_columns(
 def test_coulomb_friction_in_filtered_logs_has_no_bias(
     name: str, cutoff: float | None, substeps: int | None, tmp_path: Path
 ) -> None:
-    """The low-pass smooths the sign of the velocity in the torques, and the column of friction alike."""
+    """The low-pass smooths the sign of the velocity in the torques and in the column of friction in the same way."""
     robot = qd.load(name)
     base = base_parameters(robot)
     values = dict(zip(base.names, qd.Dynamics(robot).parameters(), strict=True))

@@ -252,7 +252,7 @@ class Accumulator:
         torque_noise: standard deviation of the measured torques, (nu,) or one for all [N m, N]; unknown by default.
         force_noise: standard deviation of each component of the measured contact forces [N] and, where measured, of
             their torques [N m], one number for both; needs `torque_noise`.  By default forces count as exact.
-        root_noise: standard deviation of unmodelled forces on each generalized coordinate without a motor [N, N m]; by
+        root_noise: standard deviation of unmodeled forces on each generalized coordinate without a motor [N, N m]; by
             default the mean of `torque_noise`, which it needs.
         offsets: whether each actuated joint has a constant torque offset.
 
@@ -518,7 +518,7 @@ class Accumulator:
         )
 
     def excess_noise_factor(self, ratios: Array) -> Array:
-        """Returns rows as for a fit, weighted by the excess of noise with these ratios (nv,) over the given noise."""
+        """Returns the triangular factor of all rows, weighted by the excess of the noise, by its ratios (nv,)."""
         assert self.noise is not None
         excess = np.sqrt(ratios**2 - 1.0)
         return excess[0] * self.whitened_factor() if self.force_noise else self._scaled_factor(excess / self.noise)

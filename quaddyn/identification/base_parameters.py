@@ -51,7 +51,7 @@ class RankCertificate(FrozenArrays):
             by the largest; dimensionless.
         gap: ratio of the smallest singular value above `tolerance` to the largest below it; inf if none is below.
         ambiguous: (k,) relative singular values, and lengths of columns relative to the longest, within 1e-12 to 1e-3:
-            nearly aligned axes, as tilts of a micro- to a milliradian make them; empty on exact geometry.
+            those of axes that are parallel up to 1 urad to 1 mrad; empty for exact geometry.
         residual: largest entry of the dependent columns minus their expression in the independent ones, divided by the
             unit length of the columns (dimensionless): the check of ``tau = Hb K delta``.
         samples: number of random states that were stacked.

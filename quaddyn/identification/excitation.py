@@ -24,7 +24,7 @@ from .base_parameters import AMBIGUOUS_RANGE, BaseParameters, RankCertificate, b
 #: Range of motion [rad or m] and speed [rad/s or m/s] of a joint whose file gives none.
 DEFAULT_RANGE, DEFAULT_SPEED = np.pi, 3.0
 
-#: Halvings of the interval in which the largest amplitude within the effort limits is searched.
+#: Number of bisection steps in the search for the largest amplitude within the effort limits.
 EFFORT_BISECTIONS = 8
 
 #: Instants per period of the highest harmonic at which limits are checked; the fraction by which extrema between them
@@ -97,7 +97,7 @@ def exciting_trajectory(
     adapt joint by joint (Rechenberg's one-fifth rule).  Every candidate is scaled to the limits of position, velocity,
     acceleration and effort, so that all are feasible.  The same seed gives the same motion.
 
-    Base parameters that are ambiguous, because the axes in the file are rounded, do not count.
+    Base parameters that are ambiguous, because the axes in the file are rounded, are not excited.
 
     Args:
         robot: a robot with a fixed root (for a legged robot: its trunk on a stand), or its `base_parameters`.
@@ -199,7 +199,7 @@ class _TrajectorySearch:
                 if np.isfinite(low) or np.isfinite(high):
                     lower[i] = low if np.isfinite(low) else high - 2.0 * DEFAULT_RANGE
                     upper[i] = high if np.isfinite(high) else low + 2.0 * DEFAULT_RANGE
-        # what lies between the instants looked at
+        # margin for extrema between samples
         usable_fraction = (1.0 - margin) / (1.0 + 0.5 * (np.pi / SAMPLES_PER_HARMONIC) ** 2)
         self._middle, self._reach = 0.5 * (lower + upper), 0.5 * usable_fraction * (upper - lower)
         speeds = np.full(robot.nv, DEFAULT_SPEED)
@@ -225,12 +225,12 @@ class _TrajectorySearch:
         self._efforts = np.full(robot.nv, np.inf)
         self._efforts[robot.actuated_index] = np.where(finite, robot.effort_limits, np.inf)
         zero = np.zeros((robot.nv, harmonics))
-        still = self.effort_fractions(self._middle, zero, zero)
-        worst = int(np.argmax(still))
-        if still[worst] >= self._max_effort_fraction:
+        at_rest = self.effort_fractions(self._middle, zero, zero)
+        worst = int(np.argmax(at_rest))
+        if at_rest[worst] >= self._max_effort_fraction:
             raise ArgumentError(
-                f"robot: {robot.actuated[worst]!r} of {robot.name} needs {still[worst] * self._efforts[worst]:.3g} "
-                f"N m (or N) in the middle of the range of motion, its effort limit is {self._efforts[worst]:.3g} "
+                f"robot: {robot.actuated[worst]!r} of {robot.name} needs {at_rest[worst] * self._efforts[worst]:.3g} "
+                f"N m (or N) in the middle of the range of motion, but its effort limit is {self._efforts[worst]:.3g} "
                 f"(margin {margin:g}); correct the limits in the file"
             )
 
@@ -251,10 +251,12 @@ class _TrajectorySearch:
         # Small motions stay away from the stops, large ones fill the range; both are centered.
         offset = scale * 0.5 * (y.max(axis=0) + y.min(axis=0))
         sines, cosines = sines * scale[:, None], cosines * scale[:, None]
-        low, high, fraction = 0.0, 1.0, 1.0  # of all amplitudes, within the effort limits
+        low, high, fraction = 0.0, 1.0, 1.0  # scales of all amplitudes: feasible, infeasible or 1, and the next one
         for _ in range(EFFORT_BISECTIONS):
-            of_efforts = self.effort_fractions(self._middle - fraction * offset, fraction * sines, fraction * cosines)
-            if of_efforts.max(initial=0.0) <= self._max_effort_fraction:
+            effort_fractions = self.effort_fractions(
+                self._middle - fraction * offset, fraction * sines, fraction * cosines
+            )
+            if effort_fractions.max(initial=0.0) <= self._max_effort_fraction:
                 low = fraction
                 if fraction == 1.0:
                     break
@@ -264,7 +266,7 @@ class _TrajectorySearch:
         return self._middle - low * offset, low * sines, low * cosines
 
     def effort_fractions(self, start: Array, sines: Array, cosines: Array) -> Array:
-        """Returns the largest torques (nv,) of a motion divided by the effort limits; 0 where there is none."""
+        """Returns the largest torques (nv,) of a motion divided by the effort limits; 0 where there is no limit."""
         x, v, a = _evaluate_series(self._fine_times, self._period, start, sines, cosines)
         q = _to_configurations(self._robot, x)
         tau = np.array([self._dynamics.rnea(*state) for state in zip(q, v, a, strict=True)])

@@ -39,7 +39,7 @@ SIGNIFICANT_SHIFT = 3.0
 MIN_SHIFT_NOISE_RATIO = 0.1
 #: Correlations of residuals are reported beyond this multiple of that of noise.
 MIN_CORRELATION_RATIO = 2.0
-#: Residuals are reported beyond this multiple of the given noise.
+#: Ratio of the noise of residuals to the given noise above which a remark reports it.
 MIN_NOISE_EXCESS = 1.2
 #: Friction of a joint that hardly moves in more than this fraction of the samples is not identified: static friction
 #: has any value and sign.

@@ -459,7 +459,7 @@ def _make_samples(
     a = accelerations(v, dt=step)
     tau = smooth(np.column_stack([column[key] for key in keys if key.split(" ")[0] in ("torque", "tau")]))
     forces = {foot: smooth(np.column_stack([column[f"force {foot} {axis}"] for axis in "xyz"])) for foot in feet}
-    # a sign, unlike the other columns, differs from its filtered values, and by this from friction in filtered torques
+    # Filtered torques contain Coulomb friction with a filtered sign, not with the sign of filtered velocities.
     direction = smooth(_signs(v, are_means=any(key.startswith("tau ") for key in keys)))
     return Samples(q, v, a, tau, forces, "ground" if feet else "frame", direction=direction)[inner]
 

@@ -2,10 +2,10 @@
 
 An NPZ holds arrays ``q v a tau`` and ``f FOOT``, and the names of the joints in the order of tau.  A CSV names each
 column: ``q 0`` and so on, ``v 0``, ``a 0``, ``tau JOINT`` (or ``tau 0`` and so on in the order of `Robot.actuated`),
-and ``f FOOT 0`` for a force at the frame, ``g FOOT 0`` for one at the ground; columns may be in any order, but those of
-one force must be in theirs.  Filtered samples also have ``direction`` (columns ``direction 0`` and so on) and
-``noise_bandwidth``, see `Samples`.  A column or array ``t`` is ignored.  Logs are read by
-`quaddyn.simulation.log_files.read_columns`; they fit into memory and have no accelerations, see `samples_from_columns`.
+and ``f FOOT 0`` for a force at the frame, ``g FOOT 0`` for one at the ground.  Columns may be in any order, but the
+components of one force must be in ascending order.  Filtered samples also have ``direction`` (columns ``direction 0``
+and so on) and ``noise_bandwidth``, see `Samples`.  A column or array ``t`` is ignored.  Logs are read as a whole by
+`quaddyn.simulation.log_files.read_columns` and have no accelerations, see `samples_from_columns`.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def _make_samples(
     application: ForceApplication,
     filtered: Mapping[str, Array],
 ) -> Samples:
-    """Returns samples with the columns of `_FILTERED` that the file has; their mean bandwidth counts them correctly."""
+    """Returns samples with the columns of `_FILTERED` that the file has; the noise bandwidth is a mean."""
     bandwidth = float(np.mean(filtered["noise_bandwidth"])) if "noise_bandwidth" in filtered else 1.0
     return Samples(q, v, a, tau, forces, application, bandwidth, filtered.get("direction"))
 
