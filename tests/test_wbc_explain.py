@@ -147,7 +147,7 @@ def explain_own(robot: qd.Robot, q: np.ndarray, tasks: list, **options: float) -
     return sorted((x for x in command.losses() if x.element == "own"), key=lambda x: -abs(x.deficit))
 
 
-def test_causes_of_deficits_of_own_tasks_are_the_ones_that_cost_them() -> None:
+def test_explanations_name_the_actual_causes_of_deficits() -> None:
     """Friction, torque limits, tasks of higher and of equal priority, and a singular configuration."""
     robot = qd.load("go2")
     q, posture = robot.q_home, PostureTask(robot)
@@ -172,7 +172,8 @@ def test_deficits_in_a_singular_configuration_are_explained_by_it() -> None:
     tip, dynamics = robot.frame_names[-1], qd.Dynamics(robot)
     q = np.zeros(robot.nq)
     J = dynamics.update(q, np.zeros(robot.nv)).jacobian(tip)[:3]
-    (row,) = np.flatnonzero(np.linalg.norm(J, axis=1) > 1e-9)  # the stretched arm moves only across itself
+    # The end of a stretched arm moves only perpendicular to the arm.
+    (row,) = np.flatnonzero(np.linalg.norm(J, axis=1) > 1e-9)
     along = [0.0, 0.0, 0.0]
     along[(int(row) + 1) % 3] = 1.0
     (loss, *others) = explain_own(robot, q, [[Own(robot, tip, along)], [PostureTask(robot)]])

@@ -60,7 +60,8 @@ OVERFLOW = int(TickOutcome.OVERFLOW)
 
 #: Number of ticks between checks of the gains.
 GAIN_CHECK_INTERVAL = 128
-#: Ramps of contacts above this seem to be in milliseconds [s]; steps of legged robots are shorter.
+#: Maximum plausible ramp time of contacts [s]; steps of legged robots are shorter, and larger values seem to be in
+#: milliseconds.
 MAX_PLAUSIBLE_RAMP = 5.0
 
 
@@ -114,7 +115,7 @@ class WholeBodyController(StrictAttributes):
 
     Attributes:
         checks_motion: whether the motion of the robot from tick to tick is compared with its velocity and `dt`, see
-            `compute`; True by default.  Set it to False to compute ticks at states that are no motion in time.
+            `compute`; True by default.  Set it to False to compute ticks at unrelated states.
         tasks: every task and constraint by name; the default ones are also attributes
             (`quaddyn.wbc.elements.Elements`).
         contacts: `ContactSettings` of every contact by name.

@@ -1,9 +1,9 @@
 """Explanation of a tick: rows with a deficit, and the limit or task that causes each deficit.
 
-The cause of a deficit is the limit or task whose removal reduces the residual of the row most; limits take
-precedence over tasks of the same level, which always compete, and over those of higher levels if they explain most of
-the deficit.  It is found by solving
-again without each candidate, because a multiplier is valid for infinitesimal changes only.  All limits of one contact
+The cause of a deficit is the limit or task whose removal reduces the residual of the row most.  Limits take precedence
+over tasks of the same level, which always compete, and over tasks of higher priority if they explain most of the
+deficit.  The cause is found by solving again without each candidate, because a multiplier is valid for infinitesimal
+changes only.  All limits of one contact
 together are a candidate, too: where a robot would tip over a contact, the friction cone and the lower bound of the
 normal force both prevent pulling, so that removing one of them alone makes no difference.  If there is no single cause,
 all limits together are one; and if a deficit remains without all other elements, it is the rank of the rows.  Each
@@ -146,7 +146,7 @@ class Loss:
     is_limit: bool = False
 
     def __str__(self) -> str:
-        # A target may be negative: without it, "more" and "less" do not tell whether the value is too large in size.
+        # The text contains the target, because for a negative one "more" means a smaller magnitude.
         bound = f"the {'permitted' if self.is_limit else 'required'} {self.target + 0.0:.3g}"
         text = (
             f"{self.row}: {abs(self.deficit):.3g} {self.unit} {'less' if self.deficit > 0.0 else 'more'} than {bound}"
@@ -259,7 +259,7 @@ def _find_cause(
 ) -> tuple[str, float]:
     """Returns the cause of the deficit of a row as text, and the deficit that remains without it.
 
-    A limit takes precedence over tasks of higher levels if it explains most of the deficit, over other equalities
+    A limit takes precedence over tasks of higher priority if it explains most of the deficit, over other equalities
     always, and one limit over several limits of a contact.  Equalities of level 0 keep contacts at rest.
     """
     problem = details.problem

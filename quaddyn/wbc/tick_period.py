@@ -20,7 +20,7 @@ MIN_TIME, MIN_DISPLACEMENT = 0.2, 0.003
 
 
 #: Minimum error of the displacements of the base by its velocity, as a fraction of the squared displacements, at which
-#: they contradict each other.  A rotation by 30 deg between the axes of both exceeds it.
+#: they contradict each other.  A rotation of 30 deg between their axes exceeds it.
 CONTRADICTION_FRACTION = 0.25
 
 
@@ -42,14 +42,14 @@ class TickDisplacements(Record):
     last_position: Vec3  # of the center of mass at the last tick, world [m]
     last_velocity: Vec3  # likewise [m/s]
     ticks: int
-    displacement: float  # sum of the squared displacements [m^2]
+    squared_displacement: float  # sum of the squared displacements [m^2]
     product: float  # sum of the products of displacement and mean velocity [m^2/s]
-    speed: float  # sum of the squared mean velocities [m^2/s^2]
+    squared_speed: float  # sum of the squared mean velocities [m^2/s^2]
     other_period: float  # last measured period that differs from `dt` [s]; 0 if there was none
     convention: StateConvention  # last that was detected
     last_base: Vec3  # position of the base at the last tick, world [m]
     base_velocity: Mat3  # linear velocity of the base at the last tick, a row for each convention, world [m/s]
-    base_displacement: float  # sum of the squared displacements of the base [m^2]
+    squared_base_displacement: float  # sum of the squared displacements of the base [m^2]
     base_errors: Vec3  # sums of their squared differences from velocity times `dt`, for each convention [m^2]
 
 
@@ -57,8 +57,8 @@ class TickDisplacements(Record):
 def restart_sums(sums: TickDisplacements) -> None:
     """Restarts the sums."""
     sums.ticks = 0
-    sums.displacement, sums.product, sums.speed = 0.0, 0.0, 0.0
-    sums.base_displacement = 0.0
+    sums.squared_displacement, sums.product, sums.squared_speed = 0.0, 0.0, 0.0
+    sums.squared_base_displacement = 0.0
     sums.base_errors = vec3(0.0, 0.0, 0.0)
 
 
@@ -82,7 +82,7 @@ def add_base_displacement(sums: TickDisplacements, q: Vector, v: Vector) -> None
         step = position - sums.last_base
         mean = 0.5 * sums.dt * (velocity + sums.base_velocity)
         error, error_world, error_w_first = step - mean[0], step - mean[1], step - mean[2]
-        sums.base_displacement += step @ step
+        sums.squared_base_displacement += step @ step
         sums.base_errors += vec3(error @ error, error_world @ error_world, error_w_first @ error_w_first)
     sums.last_base = position
     sums.base_velocity = velocity
@@ -95,7 +95,7 @@ def find_convention(sums: TickDisplacements, q: Vector) -> StateConvention:
     An upright robot at yaw 0 whose quaternion has w first seems to lie on its back, and both other conventions explain
     its displacements; then it is the quaternion.
     """
-    displacement, errors = sums.base_displacement, sums.base_errors
+    displacement, errors = sums.squared_base_displacement, sums.base_errors
     if errors[0] <= CONTRADICTION_FRACTION * displacement:
         return StateConvention.EXPECTED
     max_error = (1.0 - MIN_EXPLAINED_FRACTION) * displacement
@@ -135,20 +135,20 @@ def measure_tick_period(sums: TickDisplacements, position: Vec3, velocity: Vec3,
     sums.has_last = True
     if not had_last:
         return 0.0
-    sums.displacement += step @ step
+    sums.squared_displacement += step @ step
     sums.product += step @ mean_velocity
-    sums.speed += mean_velocity @ mean_velocity
+    sums.squared_speed += mean_velocity @ mean_velocity
     sums.ticks += 1
     # The distance is at most the root of the number of displacements times the sum of their squares.
-    if sums.ticks * sums.dt < MIN_TIME or sums.ticks * sums.displacement < MIN_DISPLACEMENT * MIN_DISPLACEMENT:
+    if sums.ticks * sums.dt < MIN_TIME or sums.ticks * sums.squared_displacement < MIN_DISPLACEMENT * MIN_DISPLACEMENT:
         return 0.0
     convention = find_convention(sums, q) if sums.has_floating_base else StateConvention.EXPECTED
     if convention != StateConvention.EXPECTED:
         sums.convention = convention
         restart_sums(sums)
         return 0.0
-    is_explained = sums.product * sums.product > MIN_EXPLAINED_FRACTION * sums.speed * sums.displacement
-    period = sums.product / sums.speed if is_explained else sums.dt
+    is_explained = sums.product * sums.product > MIN_EXPLAINED_FRACTION * sums.squared_speed * sums.squared_displacement
+    period = sums.product / sums.squared_speed if is_explained else sums.dt
     restart_sums(sums)
     if period < MIN_RATIO * sums.dt or period > MAX_RATIO * sums.dt:
         sums.other_period = period
