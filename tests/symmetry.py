@@ -45,11 +45,11 @@ COORDINATES = {
     ("error_x", "error_y"): "V", ("offset_x", "offset_y"): "V", ("u", "v"): "V", ("com_x", "com_y"): "P",
     ("x", "y", "z"): "P",
 }  # fmt: skip
-#: Feet on the other side.
+#: Index of the foot on the other side, by foot.
 OTHER_SIDE = np.array([1, 0, 3, 2])
 #: Functions that return a foot, or -1.
 FINDS_FOOT = ("begin_selections", "finish_selection")
-#: Functions that treat feet which touch down at the same tick one after the other.
+#: Functions whose results depend on the order of the feet that touch down at the same tick.
 IN_ORDER_OF_FEET = ("update_contacts",)
 
 
@@ -78,12 +78,12 @@ class Symmetry:
         return np.diag([1.0, self.sign, 1.0])
 
     def vector(self, x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-        """Vectors of two or three components along the last axis, multiplied by a matrix."""
+        """Returns vectors of two or three components along the last axis, multiplied by a matrix (3, 3)."""
         n = x.shape[-1]
         return np.asarray(x @ matrix[:n, :n].T)
 
     def array(self, x: np.ndarray, kind: str) -> np.ndarray:
-        """An array of a kind; the feet of arrays by foot change sides."""
+        """Returns a transformed array of a kind; in arrays by foot, a reflection exchanges left and right feet."""
         if self.is_mirrored and x.ndim and len(x) == 4:
             x = x[OTHER_SIDE]
         if kind in "PVAH":
@@ -107,17 +107,17 @@ class Symmetry:
         return x
 
     def foot(self, index: int) -> int:
-        """The foot in place of a foot; -1 for none."""
+        """Returns the index of the foot to which a foot is transformed; -1 for none."""
         return int(OTHER_SIDE[index]) if self.is_mirrored and index >= 0 else index
 
     def number(self, x: float, kind: str) -> float:
-        """A number of a kind."""
+        """Returns a transformed number of a kind."""
         if kind == "Y":
             return self.angle + self.sign * x
         return self.sign * x if kind == "N" else x + self.shift[2] if kind == "Z" else x
 
     def __call__(self, value: Any, name: str = "", owner: str = "") -> Any:
-        """A copy of a quantity, or of a record, in the other world."""
+        """Returns a transformed copy of a quantity or of a record."""
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             owner = type(value).__name__
             return type(value)(*(self(x, field, owner) for field, x in zip(value._fields, value, strict=True)))
@@ -132,7 +132,7 @@ class Symmetry:
         return self.number(value, kind) if isinstance(value, float) else copy.deepcopy(value)
 
     def arguments(self, entry: Entry, values: tuple[Any, ...]) -> list[Any]:
-        """The arguments of a function in the other world."""
+        """Returns the transformed arguments of a function."""
         names = list(inspect.signature(entry.python).parameters)
         out = [self(x, name, entry.__name__) for name, x in zip(names, values, strict=True)]
         for group, kind in COORDINATES.items():
@@ -142,15 +142,15 @@ class Symmetry:
         return out
 
 
-#: The same robot elsewhere, and its mirror image elsewhere.
+#: A rotation with a translation, and a reflection with both.
 SYMMETRIES = Symmetry(False, 0.7, (0.3, -0.2, 0.1)), Symmetry(True, -2.1, (-0.4, 0.1, -0.3))
 
 
 def assert_symmetric(entry: Entry, *arguments: Any) -> None:
-    """Asserts that a function gives the same results elsewhere, and mirrored results for mirrored arguments.
+    """Asserts that transformed arguments of a function give transformed results, for all `SYMMETRIES`.
 
     Args:
-        entry: the function; its result is a number that does not depend on the world.
+        entry: the function; its result is a foot or a number that the transformations do not change.
         arguments: its arguments.
     """
     mine = copy.deepcopy(arguments)

@@ -40,7 +40,7 @@ def walker() -> Walker:
 
 
 def flatten(value: Any, name: str) -> dict[str, np.ndarray]:
-    """All arrays of a record by name."""
+    """Returns all arrays of a record by name."""
     if isinstance(value, np.ndarray):
         return {name: value}
     fields = zip(value._fields, value, strict=True)
@@ -48,7 +48,7 @@ def flatten(value: Any, name: str) -> dict[str, np.ndarray]:
 
 
 def after_reset(reset: Callable[[Walker], object], names: list[str], seed: int) -> dict[str, np.ndarray]:
-    """The named records, random before a reset, after it."""
+    """Returns the arrays of the named records after a reset, before which they are random."""
     e = copy.deepcopy(walker())
     records = {name: e.landing if name == "landing" else getattr(e.walk, name) for name in names}
     for record in records.values():
