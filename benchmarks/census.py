@@ -341,7 +341,7 @@ def main() -> int:
         console.print(f"{count:4d} quadrupeds, embedded / MuJoCo: {name}", soft_wrap=True, highlight=False)
     wrong = [row for row in loaded if row.has_wrong_legs]
     known = sum(row.expected is not None for row in loaded)
-    console.print(f"{len(wrong):4d} of {known} labelled files: wrong number of legs", highlight=False)
+    console.print(f"{len(wrong):4d} of {known} labeled files: wrong number of legs", highlight=False)
     for row in wrong:
         console.print(f"     {row.file}: legs {row.legs}, expected {row.expected}", soft_wrap=True, highlight=False)
     refused = Counter("accepts" if row.mujoco == "accepts" else "rejects" for row in rows if row.mujoco != "-")

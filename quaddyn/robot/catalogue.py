@@ -115,7 +115,7 @@ def example_robot_folder() -> Path:
         if folder.is_dir():
             return folder
     raise ModelError(
-        f"the package example-robot-data, which contains the robots of the catalog, {found}; install it with: "
+        f"the package example-robot-data, which contains the robots of the catalogue, {found}; install it with: "
         f"pip install '{REQUIREMENT}'"
     )
 

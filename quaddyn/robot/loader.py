@@ -1,4 +1,4 @@
-"""`load`: reads a catalog name, or a path or text of URDF or MJCF, and returns a validated `Robot`."""
+"""`load`: reads a catalogue name, or a path or text of URDF or MJCF, and returns a validated `Robot`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def load(
     """Reads, validates and resolves a robot description.
 
     Args:
-        source: a catalog name ("go2"), a path to a URDF or MJCF file, or the text of one; also a xacro file where the
+        source: a catalogue name ("go2"), a path to a URDF or MJCF file, or the text of one; also a xacro file where the
             package xacro is installed, a name of robot_descriptions ("go2_description") where that is installed, and a
             ``pin.Model`` whose joints have one degree of freedom.  An MJCF (root element ``<mujoco>``) is compiled by
             MuJoCo (extra ``mujoco``) and converted to a URDF: bodies without a joint of an actuator are left out (see
@@ -131,7 +131,7 @@ def load(
 
     Raises:
         ModelError: the description is rejected; the message names file, element, value and what to do.
-        UnknownNameError: an unknown catalog, joint or link name.
+        UnknownNameError: an unknown catalogue, joint or link name.
         ArgumentError: an invalid option.
     """
     if root is not None and root not in ROOTS:

@@ -72,8 +72,8 @@ def from_record(
 
     Args:
         record: record of `to_record`; one from elsewhere is rejected where `load` would reject it.
-        source: a catalog name or file of the same robot, for the meshes that a viewer draws.  None: the file of the
-            catalog if it is the same document, else the text without meshes.
+        source: a catalogue name or file of the same robot, for the meshes that a viewer draws.  None: the file of the
+            catalogue if it is the same document, else the text without meshes.
         packages: package roots, see `load`.
 
     Raises:
@@ -139,7 +139,7 @@ def _poses_of(record: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def _find_in_catalogue(urdf: str) -> str | None:
-    """Returns the catalog name of the robot with this document; None if there is none."""
+    """Returns the catalogue name of the robot with this document; None if there is none."""
     data = urdf.encode("utf-8", "surrogateescape")
     for name in CATALOGUE:
         path = find_entry(name).path

@@ -1,4 +1,4 @@
-"""Reads the source given to `load` (a catalog name, a path or text of URDF or MJCF) into one document.
+"""Reads the source given to `load` (a catalogue name, a path or text of URDF or MJCF) into one document.
 
 Xacro files and robot_descriptions are converted to URDF by other packages, where these are installed.  The argument
 `base` of `load`, a rotation of the base frame, is applied to the document.  The module also writes the URDF of a
@@ -368,7 +368,7 @@ class Document:
         name: name for messages.
         folder: folder of the file; None for text.
         packages: package roots.
-        root: root that the catalog prescribes; None if it is detected.
+        root: root that the catalogue prescribes; None if it is detected.
         path: path of a file that may be xacro.
         findings: findings of the conversion from MJCF.
         poses: keyframes of an MJCF by name.
@@ -400,7 +400,7 @@ def read_source(
     """Reads `source` into a URDF document.
 
     Args:
-        source: a catalog name, a path, text of URDF or MJCF, or a ``pin.Model``.
+        source: a catalogue name, a path, text of URDF or MJCF, or a ``pin.Model``.
         packages: package roots.
         arguments: values of the arguments of a xacro file.
         body: name of the body of an MJCF that is the robot; None to choose it.
@@ -408,7 +408,7 @@ def read_source(
 
     Raises:
         ModelError: nothing is named; the file is missing, not a regular file, too large or unreadable.
-        UnknownNameError: neither a catalog name nor a file name.
+        UnknownNameError: neither a catalogue name nor a file name.
         ArgumentError: a package root that is not a folder, a source of the wrong type, or arguments or a body that are
             invalid or given for a file of another format.
     """
