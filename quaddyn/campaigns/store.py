@@ -446,12 +446,12 @@ def _check_campaign_and_version(
 
 
 def describe_mismatch(package: str, model: str, current_model: str) -> str:
-    """Returns by what else results were computed, "another robot model ..."; "" by this version and the same model.
+    """Returns the difference between stored results and present ones, as text; "" if version and model are the same.
 
     Args:
         package: version of this package that computed the results.
         model: `Campaign.model_hash` of the results.
-        current_model: the present one.
+        current_model: the present `Campaign.model_hash`.
     """
     if package != __version__:
         return f"quaddyn {package[:40]}, but this is quaddyn {__version__}"

@@ -41,9 +41,9 @@ def convert(
 
     The robot is loaded first, so that only valid robots are written. Relative paths of meshes are made relative to the
     folder of --out; meshes with package:// or another URI or an absolute path are copied to the folder NAME_meshes next
-    to --out. A URDF has no poses: keyframes and a home configuration from a file are named and left out. It has no
-    capsules: a capsule becomes a cylinder and two spheres. An MJCF has no velocity limits; all its meshes are copied,
-    those in Collada (.dae) as STL.
+    to --out. A URDF has no poses: keyframes and a home configuration from a file are reported and omitted. It has
+    no capsules: a capsule becomes a cylinder and two spheres. An MJCF has no velocity limits; all its meshes are
+    copied, those in Collada (.dae) as STL.
     """
     check_writable(out, (".urdf", *MJCF_SUFFIXES))
     robot = load(source, body=body, packages=package or ())
@@ -152,7 +152,7 @@ def _binary_stl(parts: Iterable[Part]) -> bytes:
 
 
 def _relocate_meshes(text: str, robot: Robot, out: Path) -> tuple[str, int, list[str]]:
-    """Makes mesh paths relative to the folder of `out`, and copies meshes that other computers would not find.
+    """Makes mesh paths relative to the folder of `out`, and copies meshes with URIs or absolute paths.
 
     Returns:
         The document, the number of copied meshes, and the URIs of meshes that were not found.

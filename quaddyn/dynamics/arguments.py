@@ -37,8 +37,8 @@ MAX_UNCHECKED_SPEED: Final = 1e15
 
 #: Number of first calls in which the unit of q is checked.
 UNIT_CHECKS: Final = 10
-#: Factor of the excess over a position limit that `JointUnits` accepts: 2.5 turns.  Dynamics at states some turns
-#: beyond the limits, as random ones are, is no mistake.
+#: Factor of the excess over a position limit that `JointUnits` accepts, which is then 2.5 turns: callers may evaluate
+#: dynamics at random states that are some turns beyond the limits.
 EXCESS_FACTOR: Final = 5.0
 
 
@@ -65,7 +65,7 @@ def check_unit_norms(robot: Robot, q: Array) -> None:
         robot.coupling.check(q)
 
 
-def _fail(model: pin.Model, q: Array, tolerance: float) -> bool:
+def _return_false(model: pin.Model, q: Array, tolerance: float) -> bool:
     """Returns False, whatever the arguments."""
     return False
 
@@ -85,14 +85,15 @@ class ArgumentChecker:
     numpy's float64 object), so an argument that fails it is checked exactly before it is rejected.
 
     Attributes:
-        is_normalized: quick check of the unit norms in q, with the arguments of Pinocchio's ``isNormalized``.  The
-            first calls fail, so that q is checked exactly, and for its unit; later ones cost nothing more.
+        is_normalized: quick check of the unit norms in q, with the arguments of Pinocchio's ``isNormalized``.  It
+            returns False until the unit of q has been checked `UNIT_CHECKS` times, so that the exact check, which
+            includes the unit, runs; afterwards it is ``isNormalized`` itself.
     """
 
     def __init__(self, robot: Robot, validate: bool) -> None:
         self._robot, self._validate = robot, validate
         self._model = robot.model
-        self.is_normalized: Callable[[pin.Model, Array, float], bool] = _fail
+        self.is_normalized: Callable[[pin.Model, Array, float], bool] = _return_false
         self._unit_checks = UNIT_CHECKS
         self._joint_units: JointUnits | None = None
         self._nq, self._nv = (robot.nq,), (robot.nv,)

@@ -123,8 +123,8 @@ def leaves_foothold(
 ) -> bool:
     """Returns whether a stance foot has left its foothold, and then lowers it until its next touchdown.
 
-    A foot that slides along the ground stays in contact; one that slides off an edge moves along the normal, which on
-    stairs is that of the plane of the feet and not that of the step, or loses contact.
+    A foot that slides along the ground stays in contact.  A foot that slides off an edge moves along the normal, or
+    loses contact.  On stairs, the normal is that of the plane through the feet, not that of the step.
 
     Args:
         r: state of the reaction.

@@ -96,7 +96,7 @@ class TorqueLimiter:
         element: the torque limits of the whole-body controller; None for those of the robot.
     """
 
-    __slots__ = ("_block", "_call", "_index", "_parameters", "_rated_limits", "element", "max_driven_speed")
+    __slots__ = ("_block", "_clamp", "_index", "_parameters", "_rated_limits", "element", "max_driven_speed")
 
     def __init__(self, robot: Robot, morphology: Morphology, dt: float, limits: TorqueLimits | None) -> None:
         p = morphology
@@ -108,8 +108,8 @@ class TorqueLimiter:
             max_driven_speed=self.max_driven_speed,
             default_limit=DEFAULT_TORQUE_LIMIT * p.mass * p.gravity * p.length,
         )
-        # Clamping bound to the present limits, and the parameters of which these are a part.
-        self._call: Callable[..., None] | None = None
+        # Function that clamps to the present limits, and the parameter array that contains these limits.
+        self._clamp: Callable[..., None] | None = None
         self._block: Array | None = None
 
     @property
@@ -127,17 +127,17 @@ class TorqueLimiter:
         """(nu,) maximum torques that are commanded [N m]."""
         return np.minimum(self.limits, self._parameters.default_limit)
 
-    def _bind(self) -> Callable[..., None]:
-        """Returns clamping, bound to the present limits."""
+    def _bind_clamp(self) -> Callable[..., None]:
+        """Returns the function that clamps to the present limits."""
         block = None if self.element is None else self.element.block
-        if self._call is None or block is not self._block:
-            self._call, self._block = clamp_torques.bind(self.motors), block
-        return self._call
+        if self._clamp is None or block is not self._block:
+            self._clamp, self._block = clamp_torques.bind(self.motors), block
+        return self._clamp
 
     def clamp(self, tau: Array, state: State) -> Array:
         """Returns the torques (nu,) clamped to the limits in a state [N m]."""
         clamped = np.empty(len(tau))
-        self._bind()(tau, state.writable_coordinates()[1], clamped)
+        self._bind_clamp()(tau, state.writable_coordinates()[1], clamped)
         return clamped
 
     def limit_overspeed(self, tau: Array, speed: Array) -> Array:

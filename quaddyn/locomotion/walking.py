@@ -304,7 +304,7 @@ def prepare_contact_inputs(w: WalkData) -> None:
     for foot in range(4):
         x.is_blocked[foot] = int(is_blocked(w.footwork, w.body, w.motion.feet, x.normals, foot))
         x.is_mid_swing[foot] = int(is_mid_swing(w.footwork, foot))
-        # On slippery ground feet slide as fast, with contact.
+        # On slippery ground, feet in contact slide as fast.
         x.is_too_fast[foot] = int(not is_slippery(w.friction) and is_too_fast(w.body, w.motion, x.normals, foot))
     x.has_flight_phase = not w.gait.force_profile.is_constant
 

@@ -15,12 +15,12 @@ MAX_ANGLE_EXCESS = math.pi
 #: The position of a sliding joint beyond a limit by more than these is taken to be in millimeters: in ranges of the
 #: joint and in [m]; the larger one counts.
 MAX_SLIDING_EXCESS, MIN_SLIDING_EXCESS = 10.0, 1.0
-#: Relative difference up to which torques are the joint positions.
+#: Relative difference up to which torques count as equal to joint positions.
 EQUALITY_TOLERANCE = 1e-9
 #: Larger values are not explained by another unit [degrees, mm].
 MAX_VALUE = 1e4
-#: Multiple of the size of a robot beyond which heights and distances are in millimeters: of the height of the base in
-#: the home configuration, the leg length, or the reach.
+#: Maximum plausible height or distance, divided by the size of the robot, which is the height of its base in the home
+#: configuration, the leg length, or the reach; larger ones seem to be in millimeters.
 MAX_LENGTH_RATIO = 100.0
 
 
@@ -84,7 +84,7 @@ class JointUnits:
             return
         for which, configuration in (("present", q), ("home", self._robot.q_home)):
             positions = configuration[self._index]
-            # Two equal numbers by chance are possible: zeros, and the torque of a single joint.
+            # Zeros, or the torque of a single joint, may equal a position by chance.
             if np.count_nonzero(positions) > 1 and np.allclose(torques, positions, rtol=EQUALITY_TOLERANCE, atol=0.0):
                 self._has_warned_of_torques = True
                 warnings.warn(

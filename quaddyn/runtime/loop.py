@@ -285,7 +285,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
 
     # -- parts of a tick ---------------------------------------------------------------------------------------
     def _read(self) -> Measurement:
-        """Returns the newest reading of the interface; raises if there is none."""
+        """Returns the newest reading of the interface; raises an `ArgumentTypeError` if it is no `Measurement`."""
         measurement = self.interface.read()
         if not isinstance(measurement, Measurement):
             raise ArgumentTypeError(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..deprecation import renamed_fields, renamed_parameters
 
-#: Maximum number of different texts of failed readings that are counted one by one.
+#: Maximum number of different error texts that are counted separately.
 MAX_READ_ERRORS = 5
 #: Width of a bin [s], and number of bins up to 20 ms; one more bin has all longer times.
 BIN_WIDTH, N_BINS = 1e-6, 20_000

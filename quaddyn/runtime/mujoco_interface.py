@@ -316,7 +316,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
         """
         robot, model = self.robot, self.model
         joints = [model.joint(self.prefix + name).id for name in robot.actuated]
-        # The links of a fixed root may be part of the world.
+        # The root link of a robot with a fixed root may be part of MuJoCo's world body.
         is_free = robot.root == "free"
         is_part = np.zeros(model.nbody, dtype=bool)
         is_part[[body] if is_free else model.jnt_bodyid[joints]] = True

@@ -213,15 +213,12 @@ class _Preflight(Controller):
         )
         is_one_g = abs(magnitude - 9.81) < GRAVITY_TOLERANCE
         is_in_g = abs(9.81 * magnitude - 9.81) < GRAVITY_TOLERANCE
+        advice = "the readings are in units of g; multiply them by 9.81" if is_in_g else "are the readings in m/s^2?"
         self._add_check(
             "accelerometer at rest",
             is_one_g,
             f"{magnitude:.2f} m/s^2, expected 9.81",
-            ""
-            if is_one_g
-            else "the readings are in units of g; multiply them by 9.81"
-            if is_in_g
-            else "are the readings in m/s^2?",
+            "" if is_one_g else advice,
         )
         if not is_one_g:
             return False

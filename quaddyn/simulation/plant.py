@@ -36,8 +36,8 @@ set_attribute = object.__setattr__
 DIVERGENCE_SPEED = 1e6
 #: Number of steps after which torques are compared with joint positions again.
 TORQUE_CHECK_INTERVAL = 128
-#: Depth of a contact sphere below the ground at the start above which the height of the base is probably wrong, in
-#: heights of the base.
+#: Maximum plausible depth of a contact sphere below the ground at the start, divided by the height of the base in the
+#: home configuration.
 MAX_START_DEPTH = 0.2
 #: Maximum time step [s], in which a joint at 10 rad/s turns by 6 degrees.
 MAX_TIME_STEP = 0.01
@@ -190,7 +190,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         deepest = int(np.argmax(depths))
         if depths[deepest] > depth:
             self._has_warned_of_depth = True
-            lift = float(np.fmax.reduce(ground[4] - points[:, 2] + radii))
+            lift = float(np.fmax.reduce(ground[4] - points[:, 2] + radii))  # 4: directly below the spheres
             warnings.warn(
                 f"q: {spheres[deepest].reported_name!r} is {depths[deepest]:.3g} m below the ground, with the base at "
                 f"a height of {q[2]:.3g} m; with q[2] = {q[2] + lift:.4g} the robot would stand on it",

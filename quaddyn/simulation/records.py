@@ -17,8 +17,8 @@ class ContactPoint(FrozenArrays):
         sphere: name of the contact sphere: a foot or sole, a sphere of ``spheres``, or a link's name with a number.
         link: link of a default contact sphere of the body; None for feet, soles and named spheres.
         point: (3,) contact point on the ground, at the start of the step, world [m].
-        normal: (3,) unit normal from the ground to the robot; in a step of several substeps, in which a sphere moves
-            around an edge, the mean of their normals weighted by the normal forces.
+        normal: (3,) unit normal from the ground to the robot; if a sphere moves around an edge during
+            a step of several substeps, the mean of their normals, weighted by the normal forces.
         force: (3,) mean force over the step, on the robot, world axes [N].
         friction: friction coefficient.
     """

@@ -25,8 +25,8 @@ from ..robot.arguments import check_array, check_integer, check_number, check_se
 from ..robot.units import MAX_LENGTH_RATIO, warn_of_length
 from ..urdf.tree import Array, FrozenArrays, frozen
 
-#: Height of a surface above the ground at the robot, in heights of its base, up to which a surface without details of
-#: that size, or with a larger mean slope, is in meters.
+#: Maximum plausible height of a coarse surface, divided by the height of the base of the robot, and the mean slope
+#: above which a height field counts as coarse, see `warn_of_terrain_size`.
 MAX_COARSE_HEIGHT_RATIO, MAX_MEAN_SLOPE = 20.0, 10.0
 #: Maximum number of contacts of one sphere with one height field, and the cosine between normals above which two
 #: contacts count as one.
@@ -729,9 +729,10 @@ class Terrain:
 def warn_of_terrain_size(argument: str, terrain: Terrain, position: Array, size: float, *, stacklevel: int) -> None:
     """Warns of the first box or height field that seems to be in millimeters.
 
-    The top of the box is farther from the ground at `position`, or the heights of the field differ by more, than
-    `MAX_LENGTH_RATIO` sizes of the robot. `MAX_COARSE_HEIGHT_RATIO` sizes suffice if each edge of the box or distance
-    of samples is also as long as that, or if the height field consists of steep spikes.
+    That is a box whose top is more than `MAX_LENGTH_RATIO` robot sizes above the ground at `position`, or a height
+    field whose heights differ by more.  For coarse surfaces the bound is `MAX_COARSE_HEIGHT_RATIO` sizes: boxes whose
+    edges are all longer than this, and height fields whose samples are farther apart than this or whose mean slope is
+    larger than `MAX_MEAN_SLOPE`.
 
     Args:
         argument: name of the argument, for the message.

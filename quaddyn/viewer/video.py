@@ -118,7 +118,7 @@ def open_page_pictures(url: str, size: tuple[int, int]) -> Iterator[Callable[[fl
 
     async def take(time: float) -> bytes:
         await tab.wait_until(f"quaddyn.player.end >= {time - 1e-6}")
-        # The next animation frame draws the poses, and the one after it follows their display.
+        # The next animation frame draws the poses; the one after it begins when they are displayed.
         await tab.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
         picture = await tab.call_method("Page.captureScreenshot", format="png", optimizeForSpeed=True)
         return base64.b64decode(picture["data"])
@@ -135,7 +135,7 @@ def open_page_pictures(url: str, size: tuple[int, int]) -> Iterator[Callable[[fl
         try:
             yield lambda time: call(take, time)
         finally:
-            with contextlib.suppress(RuntimeError):  # at the end of a program, when no thread starts work any more
+            with contextlib.suppress(RuntimeError):  # at the end of a program, threads accept no calls
                 call(page.__aexit__, None, None, None)
                 executor.submit(runner.close).result()
 

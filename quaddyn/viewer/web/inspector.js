@@ -19,7 +19,7 @@ class Inspector {
     listen("pointermove", event => this.drag(event));
     listen("pointerup", event => this.release(event));
     listen("pointercancel", () => this.stopPulling());
-    addEventListener("blur", () => this.stopPulling());  // the drive releases its inputs then, too
+    addEventListener("blur", () => this.stopPulling());  // `drive` releases its inputs on the same event
     document.addEventListener("visibilitychange", () => this.stopPulling());
   }
 
