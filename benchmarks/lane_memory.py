@@ -48,7 +48,7 @@ LANES = (1 << 12, 1 << 14, 1 << 16, 1 << 20)
 
 
 def print_memory(
-    title: str, values: dict[str, Any], kinds: dict[str, Kind], shared: list[np.ndarray], stored: float, threads: int
+    title: str, values: dict[str, Any], kinds: dict[str, Kind], *, shared: list[np.ndarray], stored: float, threads: int
 ) -> None:
     """Prints the memory of a lane, of a thread, and of all lanes, and the bytes of the arrays of a thread.
 
@@ -91,7 +91,7 @@ class Trace:
     Attributes:
         time: number of accesses.
         used: records and words of them that were read or written.
-        periods: record that a word belongs to while it is live, first and last access.
+        periods: for each period in which a word is live: record, numbers of the first and last access.
     """
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class Trace:
 
 
 def words_of(x: np.ndarray) -> Iterable[int]:
-    """Returns the numbers of the words of memory in which the entries of an array are."""
+    """Returns the numbers of the 8-byte words of memory that contain the entries of an array."""
     start = x.__array_interface__["data"][0]
     if x.flags.c_contiguous:
         return range(start >> 3, start + x.nbytes + 7 >> 3)
@@ -254,7 +254,7 @@ def main() -> None:
     shared = controller_cuda.shared_arrays(e, workspace.friction)
     stored = batch.bytes_per_lane + e.data.terms.values.nbytes
     kinds = dict(signature_of(compute_lane)[0])
-    print_memory("tick of whole-body control", values, kinds, shared, stored, threads)
+    print_memory("tick of whole-body control", values, kinds, shared=shared, stored=stored, threads=threads)
     plants = qd.Simulation(robot, spheres={}).batch(1)
     worker = plants._first_worker
     plant = worker.simulation._plant_data()._replace(motors=worker._motors, pushes=worker.simulation._no_pushes)
@@ -262,7 +262,7 @@ def main() -> None:
     kinds = dict(signature_of(step_lane)[0])
     values, kinds = {"plant": plant, "layout": worker._layout}, kinds | dict(kinds["lanes"].fields)
     shared = batch_cuda.shared_arrays(plant, worker._layout)
-    print_memory("step of the plant", values, kinds, shared, plants.bytes_per_lane, threads)
+    print_memory("step of the plant", values, kinds, shared=shared, stored=plants.bytes_per_lane, threads=threads)
 
 
 if __name__ == "__main__":

@@ -87,8 +87,7 @@ class Symmetry:
         if self.is_mirrored and x.ndim and len(x) == 4:
             x = x[OTHER_SIDE]
         if kind in "PVAH":
-            matrix = self.sign * self.E if kind == "A" else self.S if kind == "H" else self.E
-            x = self.vector(x, matrix)
+            x = self.vector(x, {"A": self.sign * self.E, "H": self.S}.get(kind, self.E))
             return np.asarray(x + np.array(self.shift)[: x.shape[-1]]) if kind == "P" else x
         if kind == "C":
             return np.asarray(x * (1.0, self.sign, self.sign))
@@ -114,7 +113,9 @@ class Symmetry:
         """Returns a transformed number of a kind."""
         if kind == "Y":
             return self.angle + self.sign * x
-        return self.sign * x if kind == "N" else x + self.shift[2] if kind == "Z" else x
+        if kind == "N":
+            return self.sign * x
+        return x + self.shift[2] if kind == "Z" else x
 
     def __call__(self, value: Any, name: str = "", owner: str = "") -> Any:
         """Returns a transformed copy of a quantity or of a record."""

@@ -244,30 +244,30 @@ def store_of_killed_client(folder: Path, campaign: Throws, commits: int) -> tupl
     return folder / "torn.db", folder / "torn.db-wal"
 
 
-@pytest.mark.parametrize("share", [0.999, 0.9, 0.61, 0.5, 0.3])
-def test_store_with_truncated_journal_keeps_earlier_commits(tmp_path: Path, share: float) -> None:
+@pytest.mark.parametrize("fraction", [0.999, 0.9, 0.61, 0.5, 0.3])
+def test_store_with_truncated_journal_keeps_earlier_commits(tmp_path: Path, fraction: float) -> None:
     campaign = Throws(200)
     store, journal = store_of_killed_client(tmp_path, campaign, 40)
     size = journal.stat().st_size
-    os.truncate(journal, int(size * share))
+    os.truncate(journal, int(size * fraction))
     expected = records(campaign)
     kept = contents(store)
     assert len(kept) % 5 == 0  # whole commits
-    assert len(kept) >= 200 * share - 40
+    assert len(kept) >= 200 * fraction - 40
     assert kept.items() <= expected.items()
     assert run(campaign, store=store).skipped == len(kept)
     assert contents(store) == expected
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
-def test_truncated_or_overwritten_store_is_rejected_with_the_reason(tmp_path: Path, share: float) -> None:
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 0.7, 1.0])
+def test_truncated_or_overwritten_store_is_rejected_with_the_reason(tmp_path: Path, fraction: float) -> None:
     store = tmp_path / "runs.db"
     run(Throws(300), store=store)
     data = bytearray(store.read_bytes())
-    if share == 1.0:
+    if fraction == 1.0:
         data[3 * 4096 : 4 * 4096] = os.urandom(4096)
-    store.write_bytes(data[: int(len(data) * share)])
-    if share == 0.0:
+    store.write_bytes(data[: int(len(data) * fraction)])
+    if fraction == 0.0:
         assert run(Throws(3), store=store).ran == 3  # an empty file is a new store
         return
     raises(StoreError, r"runs\.db.*damaged", run, Throws(300), store=store)

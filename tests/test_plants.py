@@ -1024,10 +1024,10 @@ def test_joint_positions_in_place_of_torques_are_reported_once(name: str) -> Non
     if name == "ur5":
         positions = positions + np.linspace(0.1, 0.2, robot.nu)
         plant.reset(positions)
-    with pytest.warns(RuntimeWarning, match="tau: its entries are the .* positions of the actuated joints") as said:
+    with pytest.warns(RuntimeWarning, match="tau: its entries are the .* positions of the actuated joints") as caught:
         plant.step(positions)
         plant.step(positions)
-    assert len(said) == 1 and said[0].filename == __file__
+    assert len(caught) == 1 and caught[0].filename == __file__
     plant = Simulation(robot)
     for tau in (np.zeros(robot.nu), 10.0 * robot.q_home[-robot.nu :] + 0.1, np.ones(robot.nu)):
         plant.reset()

@@ -397,18 +397,18 @@ def test_angles_in_degrees_and_lengths_in_millimeters_raise_warnings_that_name_t
             plant.reset(q)
     dyn, v = qd.Dynamics(robot), np.zeros(robot.nv)
     dyn.update(robot.q_home, v)
-    with pytest.warns(RuntimeWarning, match=r"^q: 36\.\S+ rad of FL_thigh_joint .* degrees") as said:
+    with pytest.warns(RuntimeWarning, match=r"^q: 36\.\S+ rad of FL_thigh_joint .* degrees") as caught:
         dyn.update(degrees, v)
     dyn.update(degrees, v)
-    assert said[0].filename == __file__
+    assert caught[0].filename == __file__
     for call in ("rnea", "gravity", "frame_placement"):
         dyn = qd.Dynamics(robot)
         others = {"rnea": (v, v), "gravity": (), "frame_placement": ("FL",)}[call]
         for q, reason in ((degrees, "FL_thigh_joint .* degrees"), (high, "height of the base 300 m .* millimeters")):
-            with pytest.warns(RuntimeWarning, match=f"^q: .*{reason}") as said:
+            with pytest.warns(RuntimeWarning, match=f"^q: .*{reason}") as caught:
                 getattr(dyn, call)(q, *others)
             getattr(dyn, call)(q, *others)
-            assert said[0].filename == __file__
+            assert caught[0].filename == __file__
     leg = LegKinematics(robot, "FL")
     with pytest.warns(RuntimeWarning, match=r"^q: .* FL_thigh_joint .* degrees"):
         leg.forward(np.degrees(leg.q_home))
@@ -416,9 +416,9 @@ def test_angles_in_degrees_and_lengths_in_millimeters_raise_warnings_that_name_t
     s = qd.Dynamics(arm).update(arm.q_home, np.zeros(arm.nv))
     hand_control = CartesianImpedance(arm, "panda_hand", stiffness=300.0, rows=("x", "y", "z"))
     target = s.placement("panda_hand").translation
-    with pytest.warns(RuntimeWarning, match=r"^target: the distance from the frame .* millimeters") as said:
+    with pytest.warns(RuntimeWarning, match=r"^target: the distance from the frame .* millimeters") as caught:
         hand_control.compute(s, 1000.0 * target)
-    assert said[0].filename == __file__
+    assert caught[0].filename == __file__
     hand_control.compute(s, 1000.0 * target)
     posture = PostureTask(robot)
     with pytest.warns(RuntimeWarning, match=r"^posture.reference: position: .* degrees"):

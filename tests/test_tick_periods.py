@@ -37,13 +37,13 @@ def walk(dt: float, control_dt: float, seconds: float = 0.66) -> tuple[list[qd.C
     """Runs a walking Go2 in a custom loop; returns the commands and the warnings."""
     plant, dynamics, controller = Simulation(go2(), dt=dt), qd.Dynamics(go2()), walker(control_dt)
     controller.reset()
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         out = []
         for _ in range(round(seconds / dt)):
             out.append(controller.compute(dynamics.update(plant.q, plant.v), (0.4, 0.0, 0.0)))
             plant.step(out[-1].tau)
-    return out, [str(each.message) for each in said]
+    return out, [str(each.message) for each in caught]
 
 
 #: Convention of the state, yaw of the base [rad] and expected warning.
@@ -55,16 +55,16 @@ CONVENTIONS = [
 
 @pytest.mark.parametrize("control_dt", [1e-3, 4e-3])
 def test_custom_loop_at_another_period_is_detected(control_dt: float) -> None:
-    commands, said = walk(2e-3, control_dt)
-    assert len(said) == 1 and f"{control_dt:g} s" in said[0]
-    assert float(re.findall(r"period of (\S+) s", said[0])[-1]) == pytest.approx(2e-3, rel=0.1)
+    commands, caught = walk(2e-3, control_dt)
+    assert len(caught) == 1 and f"{control_dt:g} s" in caught[0]
+    assert float(re.findall(r"period of (\S+) s", caught[0])[-1]) == pytest.approx(2e-3, rel=0.1)
     assert commands[0].ok and not commands[-1].ok
-    assert commands[-1].timing == said[0] and said[0] in commands[-1].explain()
+    assert commands[-1].timing == caught[0] and caught[0] in commands[-1].explain()
 
 
 def test_custom_loop_at_the_correct_period_gives_no_warning() -> None:
-    commands, said = walk(2e-3, 2e-3)
-    assert not said and commands[-1].ok and commands[-1].timing == "" and commands[-1].dt == 2e-3
+    commands, caught = walk(2e-3, 2e-3)
+    assert not caught and commands[-1].ok and commands[-1].timing == "" and commands[-1].dt == 2e-3
 
 
 @pytest.mark.parametrize(("convention", "yaw", "message"), CONVENTIONS)
@@ -77,7 +77,7 @@ def test_custom_loop_with_another_convention_of_the_state_is_detected(
     q = go2().q_home.copy()
     q[3:7] = [0.0, 0.0, np.sin(0.5 * yaw), np.cos(0.5 * yaw)]
     plant.reset(q)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(350):
             q, v = np.array(plant.q), np.array(plant.v)
@@ -88,10 +88,10 @@ def test_custom_loop_with_another_convention_of_the_state_is_detected(
             command = controller.compute(dynamics.update(q, v), (0.4, 0.0, 0.0))
             plant.step(command.tau)
     if not message:
-        assert not said and command.timing == ""
+        assert not caught and command.timing == ""
         return
-    assert len(said) == 1 and re.search(message, str(said[0].message)) and said[0].filename == __file__
-    assert not command.ok and command.timing == str(said[0].message)
+    assert len(caught) == 1 and re.search(message, str(caught[0].message)) and caught[0].filename == __file__
+    assert not command.ok and command.timing == str(caught[0].message)
 
 
 def test_plant_rejects_a_controller_of_another_period() -> None:
@@ -140,7 +140,7 @@ def run_wbc(
     else:
         wbc = qd.WholeBodyController(robot, dt=control_dt, tasks=[[PostureTask(robot, stiffness=100.0)]])
     out, com = [], dynamics.center_of_mass(plant.q)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for k in range(round(0.7 / dt)):
             q, v = np.array(plant.q), np.array(plant.v)
@@ -155,29 +155,29 @@ def run_wbc(
                 wbc.tasks["posture"].reference(robot.q_home + 0.3 * shift)
             out.append(wbc.compute(dynamics.update(q, v)))
             plant.step(out[-1].tau)
-    return out, [str(each.message) for each in said]
+    return out, [str(each.message) for each in caught]
 
 
 @pytest.mark.parametrize("name", ["go2", "ur5"])
 @pytest.mark.parametrize("control_dt", [1e-3, 2e-3, 4e-3])
 def test_whole_body_controller_called_at_another_period_is_detected(name: str, control_dt: float) -> None:
-    commands, said = run_wbc(qd.load(name), 2e-3, control_dt)
+    commands, caught = run_wbc(qd.load(name), 2e-3, control_dt)
     if control_dt == 2e-3:
-        assert not said and commands[-1].ok and commands[-1].timing == ""
+        assert not caught and commands[-1].ok and commands[-1].timing == ""
         return
-    assert len(said) == 1 and f"{control_dt:g} s" in said[0]
-    assert float(re.findall(r"period of (\S+) s", said[0])[-1]) == pytest.approx(2e-3, rel=0.1)
+    assert len(caught) == 1 and f"{control_dt:g} s" in caught[0]
+    assert float(re.findall(r"period of (\S+) s", caught[0])[-1]) == pytest.approx(2e-3, rel=0.1)
     assert commands[0].ok and not commands[-1].ok
-    assert commands[-1].timing == said[0] and commands[-1].explain().endswith(said[0])
-    assert pickle.loads(pickle.dumps(commands[-1])).timing == said[0]
+    assert commands[-1].timing == caught[0] and commands[-1].explain().endswith(caught[0])
+    assert pickle.loads(pickle.dumps(commands[-1])).timing == caught[0]
 
 
 @pytest.mark.parametrize(("convention", "yaw", "message"), CONVENTIONS)
 def test_whole_body_controller_detects_another_convention_of_the_state(
     convention: str, yaw: float, message: str
 ) -> None:
-    commands, said = run_wbc(go2(), 2e-3, 2e-3, convention, yaw)
-    assert len(said) == bool(message) and re.search(message, commands[-1].timing)
+    commands, caught = run_wbc(go2(), 2e-3, 2e-3, convention, yaw)
+    assert len(caught) == bool(message) and re.search(message, commands[-1].timing)
 
 
 def make_motion(x: float, u: float) -> tuple[Vec3, Vec3, np.ndarray, np.ndarray]:

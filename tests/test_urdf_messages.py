@@ -138,10 +138,12 @@ FINDINGS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "said"), FINDINGS)
-def test_finding_states_location_and_problem(text: str, said: list[str]) -> None:
+@pytest.mark.parametrize(("text", "expected"), FINDINGS)
+def test_finding_states_location_and_problem(text: str, expected: list[str]) -> None:
     """The advice, after a semicolon, is not compared."""
-    assert [str(finding).split("; ")[0] for finding in parse(text).findings] == [f"warning: {each}" for each in said]
+    assert [str(finding).split("; ")[0] for finding in parse(text).findings] == [
+        f"warning: {each}" for each in expected
+    ]
 
 
 REFUSALS = [
@@ -210,11 +212,11 @@ REFUSALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "said"), REFUSALS)
-def test_error_states_location_and_problem(text: str, said: str) -> None:
+@pytest.mark.parametrize(("text", "expected"), REFUSALS)
+def test_error_states_location_and_problem(text: str, expected: str) -> None:
     with pytest.raises(qd.ModelError) as caught:
         parse(text)
-    whole = said if said.startswith("<text>") else f"<text>{said}" if said.startswith(":") else f"<text>: {said}"
+    whole = {"<": "", ":": "<text>"}.get(expected[0], "<text>: ") + expected
     assert str(caught.value).split("; ")[0] == whole
 
 
@@ -351,7 +353,7 @@ def star(count: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("make", "most", "said"),
+    ("make", "most", "expected"),
     [
         (
             chain,
@@ -368,11 +370,11 @@ def star(count: int) -> str:
         ),
     ],
 )
-def test_files_up_to_the_stated_size_are_read_and_larger_ones_are_not(make, most: int, said: str) -> None:
+def test_files_up_to_the_stated_size_are_read_and_larger_ones_are_not(make, most: int, expected: str) -> None:
     assert isinstance(parse(make(most)), Tree)
     with pytest.raises(qd.ModelError) as caught:
         parse(make(most + 1))
-    assert str(caught.value) == said
+    assert str(caught.value) == expected
 
 
 def test_number_and_nesting_depth_of_elements_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,6 +179,7 @@ class LaneWorkspace:
         values: Mapping[str, object],
         kinds: Mapping[str, Kind],
         n: int,
+        *,
         shared: Sequence[NDArray[Any]] = (),
         threads: int | None = None,
     ) -> None:

@@ -237,17 +237,12 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _make_samples(
-    q: Array,
-    v: Array,
-    a: Array,
-    tau: Array,
-    forces: Mapping[str, Array],
-    application: ForceApplication,
-    filtered: Mapping[str, Array],
+    columns: Mapping[str, Array], tau: Array, forces: Mapping[str, Array], application: ForceApplication
 ) -> Samples:
     """Returns samples with the columns of `_FILTERED` that the file has; the noise bandwidth is a mean."""
-    bandwidth = float(np.mean(filtered["noise_bandwidth"])) if "noise_bandwidth" in filtered else 1.0
-    return Samples(q, v, a, tau, forces, application, bandwidth, filtered.get("direction"))
+    q, v, a = (columns[x] for x in ("q", "v", "a"))
+    bandwidth = float(np.mean(columns["noise_bandwidth"])) if "noise_bandwidth" in columns else 1.0
+    return Samples(q, v, a, tau, forces, application, bandwidth, columns.get("direction"))
 
 
 # -- CSV -----------------------------------------------------------------------------------------------------------
@@ -264,10 +259,9 @@ def _stream_csv(path: Path, robot: Robot, chunk: int, names: Mapping[str, str]) 
             if not rows:
                 continue
             table = _parse_numbers(path, rows, len(header))
-            q, v, a, tau = (np.ascontiguousarray(table[:, columns[x]]) for x in ("q", "v", "a", "tau"))
+            arrays = {x: np.ascontiguousarray(table[:, c]) for x, c in columns.items()}
             f = {name: np.ascontiguousarray(table[:, c]) for name, c in forces.items()}
-            filtered = {x: np.ascontiguousarray(table[:, columns[x]]) for x in _FILTERED if x in columns}
-            yield _make_samples(q, v, a, tau, f, force_application, filtered), raw.tell() / size
+            yield _make_samples(arrays, arrays["tau"], f, force_application), raw.tell() / size
 
 
 def _read_header(path: Path, file: io.TextIOWrapper) -> list[str]:
@@ -407,15 +401,7 @@ def _stream_npz(path: Path, robot: Robot, chunk: int, names: Mapping[str, str]) 
             )
             forces = {n[2:]: x for n, x in chunk_arrays.items() if n.startswith("f ")}
             yield (
-                _make_samples(
-                    chunk_arrays["q"],
-                    chunk_arrays["v"],
-                    chunk_arrays["a"],
-                    tau,
-                    forces,
-                    cast(ForceApplication, force_application),
-                    {x: chunk_arrays[x] for x in _FILTERED if x in chunk_arrays},
-                ),
+                _make_samples(chunk_arrays, tau, forces, cast(ForceApplication, force_application)),
                 (start + count) / total,
             )
 

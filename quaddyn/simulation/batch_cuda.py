@@ -81,7 +81,7 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
         layout = lane_worker._layout
         values = {"plant": plant, "layout": layout, "cursor": lane_worker._cursor}
         shared = shared_arrays(plant, layout)
-        self._workspace = LaneWorkspace(self._program, values, kinds | self._fields, n, shared, threads)
+        self._workspace = LaneWorkspace(self._program, values, kinds | self._fields, n, shared=shared, threads=threads)
         self._states = host._states._replace(
             keys=np.zeros((n, max_contacts), np.int64), impulses=np.zeros((n, max_contacts, 3))
         )

@@ -108,7 +108,7 @@ class CudaControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "contacts
         kinds, friction = self._tick.kinds, host._workspaces[0].friction
         e = with_shared_memory(host._workspaces[0].controller, structure.solver.tables)
         values, shared = {"e": e, "friction": friction}, shared_arrays(e, friction)
-        self._workspace = LaneWorkspace(self._tick, values, kinds, n, shared, threads)
+        self._workspace = LaneWorkspace(self._tick, values, kinds, n, shared=shared, threads=threads)
         self._term_values = e.data.terms.values
         self._terms = lane_words(n, self._term_values.size, gpu)
         self._state.copies.add(collect_arrays(host._lanes, kinds["lanes"]))
