@@ -24,7 +24,8 @@ KINDS = {
         "lowered_position touchdown_position point position positions",
         "V": "Motion.velocity payload_shift normals normal forces slope slope_rate com_displacement lift_direction "
         "SwingStates.velocity SwingStates.acceleration BalanceState.velocity BalanceState.error dcm_error com_velocity "
-        "com_acceleration contact_forces target_offset velocities start_swing.velocity LandingState.acceleration",
+        "com_acceleration contact_forces target_offset velocities foot_velocities start_swing.velocity "
+        "LandingState.acceleration",
         "A": "angular_velocity base_velocity tilt_trim",
         "H": "nominal_stance hips stance uphill evaluated_uphill mean_lag FootholdRequest.velocity "
         "SelectionStates.velocity",
