@@ -98,7 +98,7 @@ def test_drop_gains_energy_without_enforced_passivity() -> None:
 
 
 def test_contact_forces_of_a_robot_that_tumbles_over_edges_are_in_their_friction_cones() -> None:
-    """In a step of several substeps, too, in which the normal turns from one face of an edge to the other."""
+    """This also holds in steps of several substeps, in which the normal turns from one face of an edge to the other."""
     robot, rng = qd.load("go2"), np.random.default_rng(0)
     plant = Simulation(
         robot, dt=4e-3, friction=0.6, terrain=[Plane.floor(), *stairs(5, rise=0.1, tread=0.2, distance=0.1)]

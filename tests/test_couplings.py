@@ -16,7 +16,7 @@ from quaddyn.robot.saving import from_record, to_record
 from quaddyn.simulation import terms
 
 STEP = 1e-6
-#: By name: a robot's file and root.
+#: File and root of each robot, by name.
 ROBOTS = {
     "knee": (knee_leg(), "fixed"),
     "floating knee": (knee_leg(), "free"),
@@ -43,7 +43,7 @@ def state(robot: qd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_dynamics_agree_with_the_reference(robot: qd.Robot) -> None:
-    """The reference has multipliers on the open tree for closed loops, and its own reading of mimic tags."""
+    """The reference solves closed loops with multipliers on the open tree, and reads mimic tags by its own code."""
     report = qd.cross_check(robot, samples=3, seed=1, tolerance=1e-10)
     assert report.passed, str(report)
 

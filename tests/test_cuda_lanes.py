@@ -65,7 +65,7 @@ def states(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("kernels")
 def test_ticks_equal_those_of_the_cpu(library: Any) -> None:
-    """With contacts, friction, references, gains and resets of single lanes, and a state that is not a number.
+    """The ticks have contacts, friction, references, gains and resets of single lanes, and a state with NaN.
 
     Some threads compute two lanes.
     """

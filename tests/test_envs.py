@@ -141,7 +141,7 @@ def test_robots_start_on_the_terrain_and_observe_its_height(name: str) -> None:
     above = task.batch.q[:, 2] - (0.1 * task.batch.q[:, 0] + 1.0)
     assert ((above > 0.6 * robot.q_home[2]) & (above < 1.05 * robot.q_home[2])).all()
     q = task.batch.q.copy()
-    q[2, 0] = 3.5  # beside the terrain
+    q[2, 0] = 3.5  # outside the terrain
     task.batch.reset(q=q)
     _, _, _, is_cut_off = task.step(np.zeros((6, robot.nu)))
     assert is_cut_off.tolist() == [False, False, True, False, False, False]
@@ -438,7 +438,7 @@ def test_pages_and_pictures_show_the_robots(go2: qd.Robot, monkeypatch: pytest.M
 
 
 @needs_gymnasium
-def test_browser_of_pictures_may_end_first_and_never_outlives_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_browser_of_pictures_ends_with_the_program_or_before(monkeypatch: pytest.MonkeyPatch) -> None:
     import gymnasium
 
     require("chromium")

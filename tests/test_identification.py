@@ -327,7 +327,7 @@ def test_constant_torque_offsets_are_identified_and_drifts_are_reported(ur5: qd.
     listed = [[word.split()[0] for word in remark.split(": ")[1].split(", ")] for remark in remarks]
     assert listed == [[joints[1], joints[3], joints[5]], [joints[5]]]
     assert [remark.split()[0] for remark in remarks] == ["constant", "residuals"]
-    assert f"larger than the given noise (ratio: {joints[5]}" in found.remarks[-1]  # the drift is no noise
+    assert f"larger than the given noise (ratio: {joints[5]}" in found.remarks[-1]  # drift does not count as noise
     assert found.drift[5, 0] == pytest.approx(4.0 * deviation[5], rel=0.2)
     assert any("have the mean" in remark and joints[1] in remark for remark in without.remarks)
     assert not without.offset.any() and found.noise[1] < without.noise[1]

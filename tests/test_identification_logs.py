@@ -715,7 +715,7 @@ def test_coulomb_friction_in_filtered_logs_has_no_bias(
     for method in ("weighted", "consistent"):
         found = identify(base, samples, method=method)
         z = (found.beta - base.project(np.array([*values.values()]))) / found.deviation
-        assert 0.5 < np.sqrt(np.mean(z**2)) < 1.4, method  # the prior, which is true, reduces errors of a light robot
+        assert 0.5 < np.sqrt(np.mean(z**2)) < 1.4, method  # the prior is exact and reduces the errors of a light robot
         assert abs(z[is_coulomb].mean()) < 1.5, method
         np.testing.assert_allclose(found.beta[is_coulomb], 3.0, atol=0.02)
         again = identify(base, load_samples(tmp_path / "data.npz", robot), method=method)

@@ -425,12 +425,12 @@ def test_light_legs_carry_load_as_soon_as_soft_ground_pushes_them_up() -> None:
 
 
 # -- one tick of a landing with random records ------------------------------------------------------------------------
-#: Records that depend on the place and the heading of a robot.
+#: Records that depend on the position and the heading of a robot.
 PARTS = ("body", "motion", "ground", "trunk", "path")
 
 
 class LandingTick:
-    """A function of a landing as a function of the records that depend on place and heading."""
+    """A function of a landing with only the records that depend on position and heading as arguments."""
 
     def __init__(self, w: WalkData, entry: Entry, *options: float) -> None:
         self._w, self._function, self._options, self.__name__ = w, entry.python, options, entry.__name__

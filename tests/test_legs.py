@@ -256,7 +256,7 @@ def test_flipped_joint_axes_change_only_signs(name: str, quadruped_files: Callab
     np.testing.assert_allclose(robot.q_home[7:], signs * plain.q_home[7:], rtol=0, atol=1e-8)
 
 
-#: Robot, and shifts of the zeros of roll [rad, outward], pitch and knee [rad]: any, folded and spread legs.
+#: Robot, and shifts of the zero positions of roll (outward), pitch and knee [rad]: arbitrary, folded and spread legs.
 ZERO_POSES = [
     *((name, (0.0, -0.5 * shift, shift)) for name in MACHINES for shift in (0.7, -1.2)),
     ("small_quadruped", (0.0, 1.57, -2.6)),

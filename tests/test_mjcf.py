@@ -490,7 +490,7 @@ def test_convert_writes_a_urdf_whose_meshes_are_found(tmp_path: Path) -> None:
 
 
 def test_convert_copies_meshes_of_package_uris_next_to_the_urdf(tmp_path: Path) -> None:
-    """The folder with the URDF and its meshes opens elsewhere, without the package."""
+    """The URDF loads after its folder is moved, without the package."""
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     done = CliRunner().invoke(app, ["convert", "go2", "--out", str(here / "dog.urdf")])

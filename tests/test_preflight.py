@@ -219,7 +219,7 @@ def test_one_hot_motor_or_loaded_foot_sensor_is_reported(leg: qd.Robot) -> None:
         assert [check.name for check in pre.checks if check.passed is False] == [name]
 
 
-def test_accelerometer_in_units_of_g_is_named(leg: qd.Robot) -> None:
+def test_accelerometer_in_units_of_g_is_reported(leg: qd.Robot) -> None:
     pre = _Preflight(leg, 2e-3, 0.5, None, leg.actuated)
     for size, words in ((1.0, "units of g; multiply"), (5.0, "in m/s^2?")):
         assert not pre._check_imu_at_rest([hanging(leg, accelerometer=np.array([0.0, 0.0, size]))] * 20)

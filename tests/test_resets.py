@@ -93,7 +93,7 @@ KEPT = {
     "footwork": "",
     "landing": "reach|com_weight|in_contact|positions|velocities|acceleration|jump_yaw",
 }
-#: Fields that single resets keep besides.
+#: Additional fields that single resets keep.
 ALSO_KEPT = {
     "tick in the air": r"landing\.(settled_time|stopping_distance|is_com_weight_changed|is_jump)",
     "plane of unknown terrain": r"ground\.(points|has_next_foothold|slope)",
