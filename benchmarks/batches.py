@@ -4,6 +4,10 @@
     python benchmarks/batches.py --robot solo12 --lanes 4000
     python benchmarks/batches.py --what controllers
     python benchmarks/batches.py --what walkers --lanes 200
+    python benchmarks/batches.py --states 100000         # compares batches with single calls, on eight robots
+
+With ``--states`` kernels, ticks of whole-body control and time steps of eight robots are computed in batches and one
+by one, each for this number of states; the exit code is 1 if any bit of the results differs.
 
 The robots of the simulations follow random joint targets by PD control on level ground.  The controllers compute ticks
 at random states near the home configuration, each lane also by single controllers in a Python loop.  The walkers are
@@ -117,23 +121,72 @@ def measure_walkers(robot: qd.Robot, n: int, threads: int) -> None:
     print(repr(batch))
 
 
+#: Robots whose batches are compared with single calls: quadrupeds, and a biped.
+COMPARED_ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "a1", "b1", "laikago", "bolt")
+
+
+def compare(name: str, n_states: int, threads: int) -> dict[str, int]:
+    """Returns the number of states whose results of a batch and of single calls differ, by the kind of call."""
+    robot, rng, n = qd.load(name), np.random.default_rng(0), 50
+    different = dict.fromkeys(("kernels", "ticks", "steps"), 0)
+    fast = qd.compile(robot, ("rnea", "aba", "crba"))
+    batch = qd.WholeBodyController(robot).batch(n, threads=threads)
+    controllers, dynamics = [qd.WholeBodyController(robot) for _ in range(n)], qd.Dynamics(robot)
+    plants = qd.Simulation(robot, spheres={}).batch(n, threads=threads)
+    singles = [qd.Simulation(robot, spheres={}) for _ in range(n)]
+    for _ in range(-(-n_states // n)):
+        v, a = rng.normal(0.0, 0.5, (2, n, robot.nv))
+        q = np.array([robot.integrate(robot.q_home, change) for change in rng.normal(0.0, 0.3, (n, robot.nv))])
+        for operation, arguments in (("rnea", (q, v, a)), ("aba", (q, v, a)), ("crba", (q,))):
+            together = getattr(fast, operation)(*arguments)
+            alone = [getattr(fast, operation)(*(x[i] for x in arguments)) for i in range(n)]
+            different["kernels"] += sum(x.tobytes() != y.tobytes() for x, y in zip(alone, together, strict=True))
+        q, v = plants.q.copy(), plants.v.copy()
+        command = batch.compute(q, v)
+        for i, controller in enumerate(controllers):
+            tau = controller.compute(dynamics.update(q[i], v[i])).tau
+            different["ticks"] += tau.tobytes() != command.tau[i].tobytes()
+        tau = command.tau + rng.normal(0.0, 0.1 * robot.mass * robot.q_home[2], (n, robot.nu))
+        plants.step(tau)
+        for i, single in enumerate(singles):
+            single.step(tau[i])
+            same = single.q.tobytes() == plants.q[i].tobytes() and single.v.tobytes() == plants.v[i].tobytes()
+            different["steps"] += not same
+        if (fallen := plants.q[:, 2] < 0.6 * robot.q_home[2]).any():
+            plants.reset(fallen)
+            for i in np.flatnonzero(fallen):
+                singles[i].reset()
+    return different
+
+
 #: Measurements by the value of ``--what``.
 MEASUREMENTS = {"simulations": measure_simulations, "controllers": measure_controllers, "walkers": measure_walkers}
 
 
-def main() -> None:
+def main() -> int:
+    """Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--robot", default="go2", help="name of the robot")
     parser.add_argument("--lanes", type=int, default=1000, help="number of robots")
     parser.add_argument("--threads", type=int, default=2, help="number of threads")
     parser.add_argument("--what", choices=["all", *MEASUREMENTS], default="all", help="what to measure")
+    parser.add_argument("--states", type=int, help="number of states of each kind that are compared with single calls")
     arguments = parser.parse_args()
-    robot = qd.load(arguments.robot)
     print(processor_name())
+    if arguments.states is not None:
+        failed = False
+        for name in COMPARED_ROBOTS:
+            n_states = -(-arguments.states // len(COMPARED_ROBOTS))
+            different = compare(name, n_states, arguments.threads)
+            print(f"{name}: {n_states} states each, different: {different}", flush=True)
+            failed |= any(different.values())
+        return int(failed)
+    robot = qd.load(arguments.robot)
     for name, measure in MEASUREMENTS.items():
         if arguments.what in ("all", name):
             measure(robot, arguments.lanes, arguments.threads)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
