@@ -253,6 +253,24 @@ def test_robot_that_starts_below_the_ground_gives_one_warning(kind: Plants) -> N
     kind(robot, terrain=[Plane.floor(), block_of_ground]).reset(q)
 
 
+@pytest.mark.parametrize("kind", PLANTS)
+def test_robot_below_a_ceiling_is_not_below_the_ground(kind: Plants) -> None:
+    robot = qd.load("go2")
+    plant, q = kind(robot, terrain=[Plane.floor(), Box([0.0, 0.0, 0.7], [4.0, 4.0, 0.1])]), robot.q_home.copy()
+    plant.reset(q)  # warnings are errors in tests
+    height = q[2]
+    q[2] = 0.0
+    with pytest.warns(RuntimeWarning, match=rf"^q: 'FL' is {height:.3g} m below the ground.* q\[2\] = {height:.4g} "):
+        plant.reset(q)
+
+
+def test_batch_does_not_repeat_the_warning_about_terrain() -> None:
+    hill = Box([1000.0, 0.0, 0.0], [400.0, 1000.0, 100.0])
+    with pytest.warns(RuntimeWarning, match="in millimeters"):
+        simulation = Simulation(qd.load("go2"), terrain=[Plane.floor(), hill])
+    simulation.batch(2, threads=2)  # warnings are errors in tests
+
+
 def test_both_plants_have_the_same_terrain_contacts() -> None:
     """Gaps, points and normals of a ball at rest against every kind of surface, compared with MuJoCo's collisions."""
     robot, rng = block(), np.random.default_rng(3)

@@ -28,7 +28,7 @@ from .held_bodies import HeldBody, HeldBodySystem, HeldState
 from .log import Log, LogBuilder
 from .records import ActivePush, Checkpoint, ContactPoint
 from .spheres import ContactSphere, place_spheres
-from .terrain import Plane, Surface, Terrain, check_friction, warn_of_terrain_size
+from .terrain import Plane, Surface, Terrain, check_friction, terrain_below, warn_of_terrain_size
 
 #: Sets an attribute without the checks of `StrictAttributes`, which would cost time in every step.
 set_attribute = object.__setattr__
@@ -185,8 +185,16 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             return
         # Beside a vertical face, the ground in one of these directions is not above the sphere.
         around = depth * np.array([[x, y] for x in (-1.0, 0.0, 1.0) for y in (-1.0, 0.0, 1.0)])
-        ground = self.terrain.height(*(points[:, None, :2] + around).T)
-        depths = np.where(np.isnan(ground), -np.inf, ground).min(axis=0) - (points[:, 2] - radii)
+        columns = points[:, None, :2] + around
+        ground = self.terrain.height(*columns.T)
+        depths = _compute_depths(ground, points, radii)
+        if depths.max() > depth:  # below a ceiling, the ground is not the highest surface
+            tops = points[:, 2] + radii
+            below = [
+                terrain_below(self.terrain, top).height(*column.T) for column, top in zip(columns, tops, strict=True)
+            ]
+            ground = np.column_stack(below)
+            depths = _compute_depths(ground, points, radii)
         deepest = int(np.argmax(depths))
         if depths[deepest] > depth:
             self._has_warned_of_depth = True
@@ -607,6 +615,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         return np.concatenate((values, np.zeros(6 - len(values))))
 
 
+def _compute_depths(ground: Array, points: Array, radii: Array) -> Array:
+    """Returns the depths (k,) of spheres at points (k, 3) below the lowest of the ground heights (m, k) around them."""
+    return np.asarray(np.where(np.isnan(ground), -np.inf, ground).min(axis=0) - (points[:, 2] - radii))
+
+
 def _make_terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:
     """Returns the terrain of a plant with its floor, from the arguments of the constructor."""
     given = Terrain(()) if terrain is None else Terrain.from_surfaces(terrain)
@@ -619,7 +632,9 @@ def _make_terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface 
             RuntimeWarning,
             stacklevel=6,
         )
-    if robot.root == "free" and robot.legs:
+    # A `Terrain` that needs no floor is that of another plant, which has warned: `Simulation.batch` makes many.
+    is_checked = isinstance(terrain, Terrain) and floor == -np.inf
+    if robot.root == "free" and robot.legs and not is_checked:
         warn_of_terrain_size("terrain", given, position, float(robot.q_home[2]), stacklevel=8)
     if floor is None:
         floor = 0.0 if terrain is None and robot.root != "fixed" else -np.inf

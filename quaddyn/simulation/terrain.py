@@ -758,6 +758,18 @@ def warn_of_terrain_size(argument: str, terrain: Terrain, position: Array, size:
             return
 
 
+def terrain_below(terrain: Terrain, height: float) -> Terrain:
+    """Returns the terrain without the boxes that are above a height [m] as a whole, such as ceilings."""
+    return Terrain(
+        tuple(
+            surface
+            for surface in terrain.surfaces
+            if not isinstance(surface, Box)
+            or surface.center[2] - 0.5 * float(np.abs(surface.rotation[2]) @ surface.size) <= height
+        )
+    )
+
+
 def _set_field(owner: object, name: str, value: object) -> None:
     """Sets a field of a frozen dataclass."""
     object.__setattr__(owner, name, value)
