@@ -120,7 +120,7 @@ def exciting_trajectory(
     base = robot if isinstance(robot, BaseParameters) else base_parameters(robot)
     if not base.certificate.is_unambiguous:
         given, base = base, base_parameters(base.robot, inertial=base.inertial, tolerance=AMBIGUOUS_RANGE[1])
-        if given is robot:
+        if given is robot and base.size < given.size:
             warnings.warn(
                 f"robot: {given.size - base.size} of the {given.size} base parameters exist only because axes in the "
                 f"file of {base.robot.name} are rounded; the motion excites the other {base.size}",
