@@ -406,6 +406,8 @@ def test_a_command_names_the_joints_that_cannot_stop_in_time(tmp_path: Path) -> 
         == pickle.loads(pickle.dumps(command)).nonviable
         == command.nonviable
     )
+    restore, parts = command.__reduce__()
+    assert callable(restore) and restore(*parts[:-1]).timing == ""  # pickled by versions without `timing`
 
 
 def test_controller_keeps_a_joint_within_its_bounds() -> None:

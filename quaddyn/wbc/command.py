@@ -253,7 +253,7 @@ def _make_details(command: TickCommand) -> TickDetails:
 
 def _restore(
     tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: TickDetails,
-    friction_torque: Array, centers_of_pressure: dict[str, Array], timing: str,
+    friction_torque: Array, centers_of_pressure: dict[str, Array], timing: str = "",
 ) -> Command:  # fmt: skip
     """Returns the command from the parts that `Command.__reduce__` stored."""
     return Command(

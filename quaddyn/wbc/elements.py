@@ -245,6 +245,8 @@ class Levels:
                 partial(self.reassigned_elements.append, element.name),
             )
             start += len(element.block)
+        positions = [self.first_parameter[task.name] + task.gain_positions for task in self._motions]
+        self._gain_positions = np.concatenate([np.zeros((3, 0), dtype=np.intp), *positions], axis=1)
 
     def with_elements(self, elements: Sequence[Sequence[Element]]) -> Levels:
         """Returns levels with other elements; those that remain keep their parameters.
@@ -278,19 +280,18 @@ class Levels:
         With K = stiffness dt^2 and D = damping dt, the error and its rate decay from tick to tick if D < 2 and K < 2 D.
         Task rows that grow by less than `MAX_ERROR_GROWTH` per tick, as undamped ones do, are accepted.
         """
-        for task in self._motions:
-            used = task.rows_used
-            K, D = dt * dt * task.stiffness[used], dt * task.damping[used]
-            unstable = np.flatnonzero((D > 2.0 + MAX_ERROR_GROWTH) | (0.5 * K - D > MAX_ERROR_GROWTH))
-            if unstable.size:
-                row = used[unstable[0]]
-                k, d = task.stiffness[row], task.damping[row]
-                return (
-                    f"{task.name}: the stiffness {k:.4g} 1/s^2 and damping {d:.4g} 1/s of row {task.labels[row]} are "
-                    f"unstable at a control period of {dt:g} s; with critical damping the stiffness must be below "
-                    f"{1.0 / dt**2:.4g} 1/s^2"
-                )
-        return ""
+        stiffness, damping, is_used = self.parameters[self._gain_positions]
+        K, D = dt * dt * stiffness, dt * damping
+        is_unstable = (is_used != 0.0) & ((D > 2.0 + MAX_ERROR_GROWTH) | (0.5 * K - D > MAX_ERROR_GROWTH))
+        if not is_unstable.any():
+            return ""
+        i = int(np.argmax(is_unstable))
+        task, label = [(task, label) for task in self._motions for label in task.labels][i]
+        return (
+            f"{task.name}: the stiffness {stiffness[i]:.4g} 1/s^2 and damping {damping[i]:.4g} 1/s of row {label} are "
+            f"unstable at a control period of {dt:g} s; with critical damping the stiffness must be below "
+            f"{1.0 / dt**2:.4g} 1/s^2"
+        )
 
     # -- references ------------------------------------------------------------------------------------------
     def clear_references(self) -> None:

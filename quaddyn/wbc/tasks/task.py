@@ -72,6 +72,12 @@ class TaskGains(Element, fixed=("units", "size")):
         self._weight, self._stiffness, self._damping, self._mask, self._velocity, self._acceleration = parts
         self._position = block[1 + 6 * n :]
 
+    @property
+    def gain_positions(self) -> NDArray[np.intp]:
+        """(3, rows) positions in `block` of stiffness, damping, and whether a row is used."""
+        n = len(self.labels)
+        return np.arange(1 + n, 1 + 4 * n).reshape(3, n)
+
     def gains(self, stiffness: Gain, damping: Gain | None = None) -> None:
         """Sets both feedback gains.
 
