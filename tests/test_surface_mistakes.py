@@ -395,6 +395,7 @@ def test_angles_in_degrees_and_lengths_in_millimeters_raise_warnings_that_name_t
     ):
         with pytest.warns(RuntimeWarning, match=reason):
             plant.reset(q)
+    qd.Simulation(robot, floor=299.6).reset(high)  # a floor at this height; warnings are errors in tests
     dyn, v = qd.Dynamics(robot), np.zeros(robot.nv)
     dyn.update(robot.q_home, v)
     with pytest.warns(RuntimeWarning, match=r"^q: 36\.\S+ rad of FL_thigh_joint .* degrees") as caught:

@@ -71,11 +71,20 @@ class JointUnits:
             stacklevel=stacklevel,
         )
 
-    def warn_of_base(self, argument: str, q: Array, *, stacklevel: int = 3) -> None:
-        """Warns if the height of the base in a configuration (nq,) seems to be in millimeters; at most once."""
-        if self._base_height and warn_of_length(
-            argument, float(q[2]), self._base_height, what="height of the base", stacklevel=stacklevel + 1
-        ):
+    def warn_of_base(self, argument: str, q: Array, *, ground: float = 0.0, stacklevel: int = 3) -> None:
+        """Warns if the height of the base above the ground seems to be in millimeters; at most once.
+
+        Args:
+            argument: name of the argument, for the message.
+            q: (nq,) configuration.
+            ground: height of the ground below the base [m]; NaN if there is none.
+            stacklevel: as of `warnings.warn`.
+        """
+        size = self._base_height
+        if not size:
+            return
+        height = float(q[2]) - (0.0 if math.isnan(ground) else ground)
+        if warn_of_length(argument, height, size, what="height of the base", stacklevel=stacklevel + 1):
             self._base_height = 0.0
 
     def warn_of_torques(self, argument: str, torques: Array, q: Array, *, stacklevel: int = 3) -> None:

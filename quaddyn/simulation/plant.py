@@ -155,7 +155,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         if q is not None:
             array = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
             self._joint_units.warn("q", array)
-            self._joint_units.warn_of_base("q", array)
+            if robot.root == "free":
+                self._joint_units.warn_of_base("q", array, ground=float(self.terrain.height(array[0], array[1])))
         q = robot.q_home if q is None else q
         v = np.zeros(robot.nv) if v is None else v
         q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
