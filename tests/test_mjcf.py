@@ -508,6 +508,10 @@ def test_convert_copies_meshes_of_package_uris_next_to_the_urdf(tmp_path: Path) 
     (tmp_path / "lost.urdf").write_text((there / "dog.urdf").read_text().replace("dog_meshes/", "package://absent/"))
     done = CliRunner().invoke(app, ["convert", str(tmp_path / "lost.urdf"), "--out", str(tmp_path / "out.urdf")])
     assert done.exit_code == 0 and "not copied: the meshes package://absent/" in " ".join(done.output.split())
+    text = re.sub(r'filename="(dog_meshes[^"]*)"', rf"filename = '{there}/\1'", (there / "dog.urdf").read_text())
+    (tmp_path / "quoted.urdf").write_text(text)
+    done = CliRunner().invoke(app, ["convert", str(tmp_path / "quoted.urdf"), "--out", str(tmp_path / "out.urdf")])
+    assert done.exit_code == 0 and str(there) not in (tmp_path / "out.urdf").read_text()
 
 
 def test_convert_writes_capsules_as_shapes_that_other_programs_read(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 import typer
@@ -22,6 +23,7 @@ from .console import check_writable, print_text
 if TYPE_CHECKING:
     from ..viewer.parts import Part
 
+SINGLE_QUOTE = "'"
 #: Suffixes of MJCF files.
 MJCF_SUFFIXES = (".xml", ".mjcf")
 #: Sizes of the header and of a triangle of binary STL [bytes].
@@ -165,5 +167,7 @@ def _relocate_meshes(text: str, robot: Robot, out: Path) -> tuple[str, int, list
         if mesh.path is not None and mesh not in others:
             paths[mesh] = Path(os.path.relpath(mesh.path, os.path.realpath(out.parent))).as_posix()
     for mesh, path in paths.items():
-        text = text.replace(f"filename={quoteattr(mesh.uri)}", f"filename={quoteattr(path)}")
+        quoted = (quoteattr(mesh.uri), f"'{escape(mesh.uri, {SINGLE_QUOTE: '&apos;'})}'")
+        written = re.compile(rf"\bfilename\s*=\s*(?:{'|'.join(map(re.escape, quoted))})")
+        text = written.sub(lambda _, path=path: f"filename={quoteattr(path)}", text)
     return text, copied, missing
