@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import importlib.util
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from quaddyn.envs import VelocityTask, register_environments
 from quaddyn.envs.registration import MissingGymnasium
 from quaddyn.errors import ArgumentError, ArgumentTypeError
 from quaddyn.simulation import Box, HeightField, Plane, stairs
+from quaddyn.viewer.video import open_page_pictures
 
 NAME = "quaddyn/QuadrupedVelocity-v0"
 needs_gymnasium = pytest.mark.skipif(importlib.util.find_spec("gymnasium") is None, reason="needs gymnasium")
@@ -435,6 +438,17 @@ def test_pages_and_pictures_show_the_robots(go2: qd.Robot, monkeypatch: pytest.M
     envs.close()
     with pytest.raises(qd.QuaddynError, match="closed"):
         envs.unwrapped.viewer  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_browser_without_connection_leaves_no_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[asyncio.Runner] = []
+    real = asyncio.Runner.close
+    monkeypatch.setattr("asyncio.Runner.close", lambda runner: (closed.append(runner), real(runner)))
+    monkeypatch.setattr("quaddyn.viewer.video._find_browser", lambda: "browser")
+    monkeypatch.setattr("quaddyn.viewer.video._run_browser", lambda *_: nullcontext("ws://127.0.0.1:1/"))
+    with pytest.raises(OSError), open_page_pictures("about:blank", (64, 64)):
+        pass
+    assert len(closed) == 1
 
 
 @needs_gymnasium

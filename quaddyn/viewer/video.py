@@ -131,8 +131,8 @@ def open_page_pictures(url: str, size: tuple[int, int]) -> Iterator[Callable[[fl
             return executor.submit(lambda: runner.run(function(*arguments))).result()
 
         page = _Tab.open(address, url + "#bare", size)
-        tab = call(page.__aenter__)
         try:
+            tab = call(page.__aenter__)
             yield lambda time: call(take, time)
         finally:
             with contextlib.suppress(RuntimeError):  # at the end of a program, threads accept no calls
