@@ -169,5 +169,5 @@ def _relocate_meshes(text: str, robot: Robot, out: Path) -> tuple[str, int, list
     for mesh, path in paths.items():
         quoted = (quoteattr(mesh.uri), f"'{escape(mesh.uri, {SINGLE_QUOTE: '&apos;'})}'")
         written = re.compile(rf"\bfilename\s*=\s*(?:{'|'.join(map(re.escape, quoted))})")
-        text = written.sub(lambda _, path=path: f"filename={quoteattr(path)}", text)
+        text = written.sub(f"filename={quoteattr(path)}".replace("\\", r"\\"), text)
     return text, copied, missing
