@@ -116,7 +116,7 @@ class WholeBodyController(StrictAttributes):
     Attributes:
         checks_motion: whether the motion of the robot from tick to tick is compared with its velocity and `dt`, and
             gains with `dt`, see `compute`; True by default.  Set it to False to compute ticks at unrelated
-            motion in time.  A `LocomotionController`, which compares the motion itself, sets it to False.
+            states.  A `LocomotionController`, which compares the motion itself, sets it to False.
         tasks: every task and constraint by name; the default ones are also attributes
             (`quaddyn.wbc.elements.Elements`).
         contacts: `ContactSettings` of every contact by name.
