@@ -114,9 +114,8 @@ class WholeBodyController(StrictAttributes):
         damping: damping of the solver, dimensionless; 0 for the exact hierarchy.
 
     Attributes:
-        checks_motion: whether the motion of the robot from tick to tick is compared with its velocity and `dt`, and
-            gains with `dt`, see `compute`; True by default.  Set it to False to compute ticks at unrelated
-            states.  A `LocomotionController`, which compares the motion itself, sets it to False.
+        checks_motion: whether the motion of the robot from tick to tick is compared with its velocity and `dt`, see
+            `compute`; True by default.  Set it to False to compute ticks at unrelated states.
         tasks: every task and constraint by name; the default ones are also attributes
             (`quaddyn.wbc.elements.Elements`).
         contacts: `ContactSettings` of every contact by name.
@@ -382,7 +381,8 @@ class WholeBodyController(StrictAttributes):
             RuntimeWarning: once, if the motion of the robot between ticks shows another period than `dt`, or a base
                 velocity in world axes or a quaternion with w first; commands from then on are not `ok`, and their
                 `timing` gives the reason.  Calls at states that do not form a motion give no warning.  Also once, if
-                the gains of a task are unstable at the period `dt`; they are checked every 128 ticks.
+                the gains of a task are unstable at the period `dt`; they are checked every 128 ticks.  Neither
+                is checked if `checks_motion` is False, as a `LocomotionController` sets it.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
