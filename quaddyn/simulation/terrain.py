@@ -27,7 +27,7 @@ from ..urdf.tree import Array, FrozenArrays, frozen
 
 #: Maximum plausible height of a coarse surface, divided by the height of the base of the robot, and the mean slope
 #: above which a height field counts as coarse, see `warn_of_terrain_size`.
-MAX_COARSE_HEIGHT_RATIO, MAX_MEAN_SLOPE = 20.0, 10.0
+MAX_COARSE_HEIGHT_RATIO, MAX_MEAN_SLOPE = 50.0, 10.0
 #: Maximum number of contacts of one sphere with one height field, and the cosine between normals above which two
 #: contacts count as one.
 MAX_FIELD_CONTACTS, SAME_NORMAL_COSINE = 3, 0.95

@@ -62,7 +62,7 @@ OVERFLOW = int(TickOutcome.OVERFLOW)
 GAIN_CHECK_INTERVAL = 128
 #: Maximum plausible ramp time of contacts [s]; steps of legged robots are shorter, and larger values seem to be in
 #: milliseconds.
-MAX_PLAUSIBLE_RAMP = 5.0
+MAX_PLAUSIBLE_RAMP = 10.0
 
 
 class _LastTick:
