@@ -203,6 +203,8 @@ def test_pushes_of_a_third_of_the_speed_scale_are_recovered_without_crossing_leg
 
 
 def test_case_number_determines_push_and_gait_phase() -> None:
+    with pytest.raises(qd.ArgumentError, match="duration: expected more than 0 and at most 1 s, got 100 s"):
+        PushCampaign(duration=100.0)
     campaign = PushCampaign(robot=("go2", "hyq"), gaits=("trot", "stand"), sizes=(0.2, 0.5), trials=9)
     assert len(list(campaign.cases())) == campaign.count() == 2 * 2 * 2 * 2 * 9
     weak, hard = (campaign.case("go2", "trot", size, "embedded", 3) for size in (0.2, 0.5))

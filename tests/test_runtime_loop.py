@@ -392,6 +392,8 @@ def test_mismatched_parts_are_rejected(go2: qd.Robot) -> None:
         ControlLoop(FakeInterface(go2, clock), ScriptedController(qd.load("a1"), clock))
     for options in ({"overrun": "wait"}, {"decay_ticks": 0}):
         raises(qd.ArgumentError, next(iter(options)), LoopSetup, go2, **options)
+    with pytest.warns(RuntimeWarning, match="deadman_timeout: 500 s seems to be in milliseconds"):
+        Operator(deadman_timeout=500.0)
     raises(qd.ArgumentError, "deadman_timeout", Operator, deadman_timeout=0.0)
     raises(qd.ArgumentError, "velocity", Operator().walk, (np.nan, 0.0, 0.0))
     raises(qd.ArgumentError, "delay", WalkingController, go2, delay=0.5)

@@ -364,3 +364,17 @@ def test_exported_c_gives_the_same_results_for_any_time_between_readings(
         assert np.allclose(command, [given.tau, given.position, given.velocity, given.stiffness, given.damping])
         assert code == (0 if report.fault is None else report.fault.code)
     assert (in_c.name(code), joint) == (report.fault.name, report.fault.joint)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_tilt", 60.0), ("max_tilt", 4.0), ("max_reading_age", 10.0), ("violation_time", 10.0),
+     ("max_frozen_time", 50.0)],
+)  # fmt: skip
+def test_limits_in_degrees_and_milliseconds_are_rejected(go2: qd.Robot, name: str, value: float) -> None:
+    with pytest.raises(qd.ArgumentError, match=f"{name}: .*pass (radians|seconds)"):
+        Safety(go2, dt=DT, limits=SafetyLimits(**{name: value}))
+
+
+def test_an_infinite_tilt_limit_permits_every_tilt(go2: qd.Robot) -> None:
+    assert SafetyLimits(max_tilt=np.inf).to_arrays(go2, DT).min_cos_tilt == -1.0

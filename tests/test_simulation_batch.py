@@ -118,6 +118,18 @@ def test_lanes_of_all_kinds_of_plants_equal_single_ones(kind: str) -> None:
     assert sim.time == 0.0
 
 
+def test_parameters_in_grams_millimeters_and_percent_give_warnings() -> None:
+    batch = Simulation(load("solo12")).batch(2)
+    for name, value, text in (
+        ("payload", 500.0, "payload: 500 kg .* in grams"), ("motor_strength", 90.0, "motor_strength: 90 .* percentage"),
+    ):  # fmt: skip
+        with pytest.warns(RuntimeWarning, match=text):
+            batch.set_parameters(**{name: value})
+    with pytest.warns(RuntimeWarning, match="payload_position: 100 m .* pass meters"):
+        batch.set_parameters(payload=0.1, payload_position=(100.0, 0.0, 0.0))
+    batch.set_parameters(payload=0.5, motor_strength=1.2)  # no warning
+
+
 def test_parameters_equal_those_of_single_simulations() -> None:
     robot, n, rng = load("go2"), 6, np.random.default_rng(3)
     friction, strength = rng.uniform(0.1, 1.0, n), rng.uniform(0.02, 1.5, n)

@@ -111,6 +111,8 @@ def test_packed_readings_have_the_same_sensors(go2: qd.Robot) -> None:
 
 
 def test_readings_have_the_given_delay(go2: qd.Robot) -> None:
+    with pytest.warns(RuntimeWarning, match="delay: 4 s seems to be in milliseconds"):
+        Sensors(go2, rng(), delay=4.0)
     sim, sensors = Simulation(go2), Sensors(go2, rng(), delay=0.004)
     truth = []
     for k in range(12):

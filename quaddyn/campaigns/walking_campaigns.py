@@ -228,6 +228,8 @@ N_DIRECTIONS = 8
 TRANSITION_CYCLES = 4.0
 #: Duration of a run after a push of `PushCampaign`, and evaluated time at its end [sqrt(l/g)].
 TIME_AFTER_ONE_PUSH, EVALUATED_AFTER_ONE_PUSH = 16.0, 6.0
+#: Maximum duration of a push of `PushCampaign` [s], which ends before the evaluated time also of small robots.
+MAX_PUSH_DURATION = 1.0
 #: Uphill direction from the forward direction of the robot [rad].
 SLOPE_DIRECTIONS = MappingProxyType({"up": 0.0, "down": math.pi, "across": 0.5 * math.pi})
 #: Maximum random deviation of the direction [rad], and of the speed as a fraction of it.
@@ -386,6 +388,14 @@ class PushCampaign(SeededGridCampaign):
             "push_time": push_time * p.time_scale,
             "push_duration": self.duration,
         }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.duration <= MAX_PUSH_DURATION:
+            raise ArgumentError(
+                f"duration: expected more than 0 and at most {MAX_PUSH_DURATION:g} s, got {self.duration:g} s; longer "
+                "pushes would not end before the run is evaluated"
+            )
 
 
 @renamed_fields(miss="max_velocity_error")

@@ -22,6 +22,8 @@ MAX_VALUE = 1e4
 #: Maximum plausible height or distance, divided by the size of the robot, which is the height of its base in the home
 #: configuration, the leg length, or the reach; larger ones seem to be in millimeters.
 MAX_LENGTH_RATIO = 100.0
+#: Largest plausible delay of readings and packets [s]; values up to a thousand times larger seem to be in milliseconds.
+MAX_PLAUSIBLE_DELAY = 1.0
 
 
 class JointUnits:
@@ -103,6 +105,21 @@ class JointUnits:
                     stacklevel=stacklevel,
                 )
                 return
+
+
+def warn_of_time(argument: str, time: float, max_time: float, *, stacklevel: int = 3) -> None:
+    """Warns if a time [s] seems to be in milliseconds: it is finite and above the largest plausible one.
+
+    Args:
+        argument: name of the argument, for the message.
+        time: the time [s].
+        max_time: largest plausible time [s].
+        stacklevel: as of `warnings.warn`.
+    """
+    if max_time < time <= 1e3 * max_time:
+        warnings.warn(
+            f"{argument}: {time:g} s seems to be in milliseconds; pass seconds", RuntimeWarning, stacklevel=stacklevel
+        )
 
 
 def warn_of_length(

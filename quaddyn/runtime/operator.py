@@ -9,8 +9,12 @@ from ..deprecation import renamed_attributes, renamed_fields, renamed_overrides,
 from ..errors import ArgumentError
 from ..locomotion.path_reference import as_velocity_command
 from ..robot.arguments import Numbers, check_number
+from ..robot.units import warn_of_time
 from ..strict_attributes import StrictAttributes
 from .stages import Stage
+
+#: Largest plausible timeout of a dead-man switch [s].
+MAX_PLAUSIBLE_TIMEOUT = 60.0
 
 
 @renamed_fields(goal="target_stage", stop="stop_reason", reset="reset_fault")
@@ -48,6 +52,7 @@ class Operator(StrictAttributes, fixed=("deadman_timeout",)):
         self.deadman_timeout = check_number("deadman_timeout", deadman_timeout)
         if not self.deadman_timeout > 0.0:
             raise ArgumentError(f"deadman_timeout: expected a positive time [s], got {deadman_timeout}")
+        warn_of_time("deadman_timeout", self.deadman_timeout, MAX_PLAUSIBLE_TIMEOUT)
         self._target_stage, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)
         self._stop_reason, self._reset_requested, self._has_input = "", False, True
         self._last_input_time = -math.inf

@@ -11,6 +11,7 @@ import numpy as np
 from ..deprecation import renamed_fields
 from ..errors import ArgumentError
 from ..robot.arguments import check_number
+from ..robot.units import MAX_PLAUSIBLE_DELAY, warn_of_time
 
 T = TypeVar("T")
 
@@ -40,6 +41,8 @@ class LinkQuality:
                 raise ArgumentError(
                     f"{name}: expected {'a time [s]' if is_time else 'a fraction below 1'}, 0 or more, got {value}"
                 )
+            if is_time:
+                warn_of_time(name, value, MAX_PLAUSIBLE_DELAY)
 
 
 class PacketChannel(Generic[T]):

@@ -19,6 +19,8 @@ from .safety_checks import LimitArrays
 NO_LIMIT = 1e9
 #: Speed limit of joints without one in the model [rad/s or m/s].
 DEFAULT_SPEED = 100.0
+#: Maximum of the times after which a violation is a fault [s]; longer ones would not protect the robot.
+MAX_TIME = 1.0
 
 
 @renamed_attributes(allowed="to_arrays")
@@ -54,16 +56,16 @@ class SafetyLimits:
             a joint are reduced from 90 % of this speed on; a higher measured speed is a fault.
         max_power: mechanical power of all motors together [W]; unlimited by default.
         max_temperature: motor temperature [degrees Celsius].
-        max_tilt: angle between the base's z axis and the vertical [rad].
+        max_tilt: angle between the base's z axis and the vertical, at most pi; pi and infinity permit every tilt [rad].
         max_overtravel: distance of a joint beyond its position limits [rad or m].
         max_position_jump: difference between a position and the integral of the velocity, within a period and in sum
             [rad or m].
         max_tilt_drift_rate: rate at which the verticals of gyroscope and accelerometer separate [rad/s].
         max_torque_tracking_error: low-pass filtered difference between measured and commanded torque, as a
             fraction of the torque limit.
-        max_reading_age: time without a new reading [s].
-        violation_time: time for which a velocity, torque, temperature or power may exceed its limit [s].
-        max_frozen_time: time for which readings may be bitwise equal while the robot moves [s].
+        max_reading_age: time without a new reading, at most 1 s [s].
+        violation_time: time for which a velocity, torque, temperature or power may exceed its limit, at most 1 s [s].
+        max_frozen_time: time for which readings may be bitwise equal while the robot moves, at most 1 s [s].
         fault_damping: damping of the motors after a fault [N m s/rad]; None: that of `JointPD` for
             twice the control period, which is stable also if torques take effect a period late.
     """
@@ -94,7 +96,8 @@ class SafetyLimits:
             imu_rotation: (3, 3) rotation matrix from IMU axes to base axes; None: identity.
 
         Raises:
-            ArgumentError: a limit of a wrong shape, NaN, or not positive; the message names it.
+            ArgumentError: a limit of a wrong shape, NaN, or not positive, a tilt in degrees, or a time above 1 s, such
+                as one in milliseconds; the message names it.
         """
         nu = robot.nu
 
@@ -103,7 +106,10 @@ class SafetyLimits:
             return _per_joint(name, default if value is None else value, nu)
 
         def ticks(name: str) -> int:
-            return max(1, round(check_positive(name, getattr(self, name)) / dt))
+            time = check_positive(name, getattr(self, name))
+            if time > MAX_TIME:
+                raise ArgumentError(f"{name}: expected at most {MAX_TIME:g} s, got {time:g} s; pass seconds")
+            return max(1, round(time / dt))
 
         effort = per_joint("max_torque", robot.effort_limits)
         known = np.where(np.isfinite(robot.velocity_limits), robot.velocity_limits, DEFAULT_SPEED)
@@ -124,7 +130,7 @@ class SafetyLimits:
             is_continuous=JointPositions.actuated(robot).turning.astype(np.int64),
             imu_rotation=_validated_rotation(imu_rotation),
             max_power=min(check_positive("max_power", self.max_power, infinite=True), NO_LIMIT),
-            min_cos_tilt=float(np.cos(check_positive("max_tilt", self.max_tilt, infinite=True))),
+            min_cos_tilt=_min_cosine("max_tilt", self.max_tilt),
             max_overtravel=check_positive("max_overtravel", self.max_overtravel, infinite=True),
             max_tilt_drift_rate=check_positive("max_tilt_drift_rate", self.max_tilt_drift_rate, infinite=True),
             max_torque_tracking_error=check_positive(
@@ -135,6 +141,14 @@ class SafetyLimits:
             violation_readings=ticks("violation_time"),
             max_frozen_readings=ticks("max_frozen_time"),
         )
+
+
+def _min_cosine(name: str, angle: float) -> float:
+    """Returns the cosine of an angle up to pi [rad]; that of pi for infinity."""
+    checked = check_positive(name, angle, infinite=True)
+    if np.pi < checked < np.inf:
+        raise ArgumentError(f"{name}: expected an angle up to pi [rad], got {checked:g}; pass radians, not degrees")
+    return float(np.cos(min(checked, np.pi)))
 
 
 def _per_joint(name: str, value: Numbers | None, size: int) -> Array:

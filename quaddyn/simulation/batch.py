@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..errors import ArgumentError
 from ..exclusive_call import ExclusiveCall
 from ..lane_blocks import LaneBlocks, check_mask, count_bytes, read_only
 from ..robot.arguments import Numbers, check_integer, check_vector
+from ..robot.validation import find_payload_unit_errors
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .lane_worker import LaneBlock, LaneWorker, SteppedPlant
@@ -23,6 +25,8 @@ from .plant_data import ContactStatus
 
 #: Names of the statuses by their number.
 STATUS_NAMES = np.array([status.name.lower() for status in ContactStatus])
+#: Largest plausible motor torque, divided by that of the plant; larger ones seem to be percentages.
+MAX_PLAUSIBLE_STRENGTH = 10.0
 
 
 class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "spheres", "links")):
@@ -255,12 +259,17 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
         Raises:
             ArgumentError: a value out of range, or a payload of a robot whose root is fixed; nothing has changed.
             ConcurrencyError: another thread is stepping this batch.
+
+        Warns:
+            RuntimeWarning: a payload or its distance that seems to be in another unit, see `with_payload`, or a motor
+                strength that seems to be a percentage.
         """
         rows = check_mask(mask, self.n)
         new_friction = self._check_parameter("friction", friction, 0.0, MAX_FRICTION)
         new_strength = self._check_parameter("motor_strength", motor_strength, 0.0, np.inf)
         masses = self._check_parameter("payload", payload, -np.inf, np.inf)
         inertias = None if masses is None else self._compute_loaded_inertias(masses, payload_position, rows)
+        self._warn_of_units(new_strength, masses, payload_position)
         with self._exclusive_call.acquire("set_parameters"):
             parameters = self._parameters
             if new_friction is not None:
@@ -273,6 +282,18 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
                 self._payload[rows], parameters.root_inertias[rows] = masses[rows], inertias
                 parameters.weights[rows] = scale * model.weight
                 parameters.allowed_work[rows] = scale * model.law.allowed_work
+
+    def _warn_of_units(self, strength: Array | None, masses: Array | None, position: Numbers) -> None:
+        """Warns about motor strengths in percent, and about payloads in grams or at distances in millimeters."""
+        texts = []
+        if masses is not None and masses.any():
+            distance = float(np.linalg.norm(position))
+            found = find_payload_unit_errors(self.robot.tree, float(masses.max()), {"payload_position": distance})
+            texts += [text.replace("mass:", "payload:", 1) for text in found]
+        if strength is not None and MAX_PLAUSIBLE_STRENGTH < (largest := float(strength.max())) < np.inf:
+            texts.append(f"motor_strength: {largest:g} seems to be a percentage; pass a fraction, such as 0.9")
+        for text in texts:
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
 
     def _compute_loaded_inertias(self, masses: Array, position: Numbers, rows: NDArray[np.bool_]) -> Array:
         """Returns the inertia of the first body with each payload in `rows`, (k, 10)."""

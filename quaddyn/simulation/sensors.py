@@ -20,6 +20,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number, check_type
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
+from ..robot.units import MAX_PLAUSIBLE_DELAY, warn_of_time
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .plant import Plant
@@ -272,6 +273,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         self.delay = check_number("delay", delay)
         if not 0.0 <= self.delay < np.inf:
             raise ArgumentError(f"delay: expected a time, 0 or more [s], got {delay}")
+        warn_of_time("delay", self.delay, MAX_PLAUSIBLE_DELAY)
         self.robot = robot
         self.encoders, self.imu = Encoders() if encoders is None else encoders, Imu() if imu is None else imu
         self.feet = feet

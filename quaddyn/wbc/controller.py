@@ -34,6 +34,7 @@ from ..exclusive_call import ExclusiveCall
 from ..lane_blocks import max_threads
 from ..robot.arguments import check_integer, check_number
 from ..robot.robot import Robot
+from ..robot.units import warn_of_time
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from .command import TickCommand
@@ -264,10 +265,7 @@ class WholeBodyController(StrictAttributes):
         ramp = check_number("ramp_time", value)
         if not 0.0 <= ramp < np.inf:
             raise ArgumentError(f"ramp_time: expected a time >= 0 s, got {value}")
-        if MAX_PLAUSIBLE_RAMP < ramp <= 1e3 * MAX_PLAUSIBLE_RAMP:
-            warnings.warn(
-                f"ramp_time: {ramp:g} s seems to be in milliseconds; pass seconds", RuntimeWarning, stacklevel=3
-            )
+        warn_of_time("ramp_time", ramp, MAX_PLAUSIBLE_RAMP)
         self._ramp, self._activation_step = ramp, self._dt / ramp if ramp > 0.0 else math.inf
 
     @property
