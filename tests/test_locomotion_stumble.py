@@ -186,15 +186,22 @@ def test_roughness_is_stored_bounded_and_decays(robot: Robot) -> None:
     assert stumbles.roughness == pytest.approx(MAX_EXTRA_CLEARANCE * np.exp(-1.0), rel=1e-3)
 
 
+def make_nominal_stance(
+    robot: Robot,
+) -> tuple[Morphology, Footwork, GaitScheduler, np.ndarray, np.ndarray, GroundPlane]:
+    """Returns morphology, footwork, gait, centers of the feet and normals (4, 3), and the level ground below them."""
+    p = Morphology.from_robot(robot)
+    normals, feet = np.tile([0.0, 0.0, 1.0], (4, 1)), np.column_stack([p.nominal_stance, p.radii])
+    ground = GroundPlane(feet - p.radii[:, None] * normals)
+    return p, Footwork(p, measure_leg_lengths(robot)), GaitScheduler("trot", p.time_scale), feet, normals, ground
+
+
 @pytest.mark.parametrize("away", [(0.0, 0.0, -0.05), (0.0, 0.0, 0.05), (0.02, 0.0, -0.04)])
 def test_foot_lifted_off_its_foothold_along_the_normal_must_land_again(
     robot: Robot, away: tuple[float, float, float]
 ) -> None:
-    p = Morphology.from_robot(robot)
-    footwork, clock = Footwork(p, measure_leg_lengths(robot)), GaitScheduler("trot", p.time_scale)
-    state, contacts, normals = footwork.state, footwork.contacts, np.tile([0.0, 0.0, 1.0], (4, 1))
-    feet = np.column_stack([p.nominal_stance, p.radii])
-    ground = GroundPlane(feet - p.radii[:, None] * normals)
+    p, footwork, clock, feet, normals, ground = make_nominal_stance(robot)
+    state, contacts = footwork.state, footwork.contacts
 
     def stands(touching: tuple[str, ...] | None) -> set[str]:
         contacts.is_detected = touching is not None
@@ -216,11 +223,8 @@ def test_foot_lifted_off_its_foothold_along_the_normal_must_land_again(
 
 
 def test_foot_that_slides_off_an_edge_is_lowered_until_it_is_slow(robot: Robot) -> None:
-    p = Morphology.from_robot(robot)
-    footwork, clock = Footwork(p, measure_leg_lengths(robot)), GaitScheduler("trot", p.time_scale)
-    state, contacts, normals = footwork.state, footwork.contacts, np.tile([0.0, 0.0, 1.0], (4, 1))
-    feet = np.column_stack([p.nominal_stance, p.radii])
-    ground, body = GroundPlane(feet - p.radii[:, None] * normals), make_body_parameters(p)
+    p, footwork, clock, feet, normals, ground = make_nominal_stance(robot)
+    state, contacts, body = footwork.state, footwork.contacts, make_body_parameters(p)
     contacts.is_detected, contacts.in_contact[:] = True, 1
 
     def carries() -> list[int]:
@@ -246,11 +250,8 @@ def test_fast_feet_are_not_in_contact(robot: Robot, velocity: tuple[float, float
 
 
 def test_foot_near_its_foothold_on_a_map_needs_no_detected_contact(robot: Robot) -> None:
-    p = Morphology.from_robot(robot)
-    footwork, clock = Footwork(p, measure_leg_lengths(robot)), GaitScheduler("trot", p.time_scale)
-    state, contacts, normals = footwork.state, footwork.contacts, np.tile([0.0, 0.0, 1.0], (4, 1))
-    feet = np.column_stack([p.nominal_stance, p.radii])
-    ground, body = GroundPlane(feet - p.radii[:, None] * normals), make_body_parameters(p)
+    p, footwork, clock, feet, normals, ground = make_nominal_stance(robot)
+    state, contacts, body = footwork.state, footwork.contacts, make_body_parameters(p)
     contacts.is_detected, contacts.in_contact[:] = True, (0, 1, 1, 1)
 
     def lands(height: float) -> bool:

@@ -100,7 +100,8 @@ def test_efforts_include_joint_feedback_in_the_order_of_the_ros_controller_withi
     side.write(MotorCommand.from_targets(m.position + 1e10, zero - 1e10, np.full(12, 1e300), np.full(12, 1e300)))
     assert node.said[-1].data == [0.0] * 12, "what cannot be computed is no torque"
     raises(qd.ArgumentError, "tau", side.write, MotorCommand.from_torques(np.full(12, np.nan)))
-    raises(qd.UnknownNameError, "nobody", Ros2Interface, go2, node, messages=MESSAGES, joints=(*order[:-1], "nobody"))
+    joints = (*order[:-1], "missing_joint")
+    raises(qd.UnknownNameError, "missing_joint", Ros2Interface, go2, node, messages=MESSAGES, joints=joints)
 
 
 def test_fixed_arm_needs_no_imu_and_missing_ros_is_reported() -> None:

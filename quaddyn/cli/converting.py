@@ -100,7 +100,8 @@ def _copy_meshes(
     Args:
         shapes: the meshes.
         out: output file.
-        formats: suffixes of the files that are copied as they are, others as binary STL; None to copy all as they are.
+        formats: suffixes of the mesh files that are copied unchanged; files with other suffixes are converted to binary
+            STL. None: all files are copied unchanged.
 
     Returns:
         The paths of the copies, relative to the folder of `out`, and the URIs of meshes that were not found or read.

@@ -428,20 +428,23 @@ def _list_names(links: Sequence[Link]) -> str:
     return f"{names}, ..." if len(links) > MAX_LISTED_JOINTS else names
 
 
-def find_payload_unit_errors(tree: Tree, mass: float, lengths: Mapping[str, float]) -> list[str]:
+def find_payload_unit_errors(
+    tree: Tree, mass: float, lengths: Mapping[str, float], *, argument: str = "mass"
+) -> list[str]:
     """Returns a sentence about each value of a payload that is too large for the robot; it names the likely unit.
 
     Args:
         tree: the robot without the payload.
         mass: mass of the payload [kg].
         lengths: distances of the payload from the origin of its link, or its sizes, by name of the argument [m].
+        argument: name of the argument that is the mass.
     """
     own_mass = sum(link.inertial.mass for link in tree.links if link.inertial is not None)
     reach, findings = tree_reach(tree), list[str]()
     if mass > MAX_PAYLOAD_MASS * own_mass > 0.0:
         findings.append(
-            f"mass: {mass:g} kg is {mass / own_mass:.0f} times the mass of the robot, {own_mass:.3g} kg, and seems to "
-            "be in grams; pass kilograms"
+            f"{argument}: {mass:g} kg is {mass / own_mass:.0f} times the mass of the robot, {own_mass:.3g} kg, and "
+            "seems to be in grams; pass kilograms"
         )
     for name, length in lengths.items():
         if length > MAX_PAYLOAD_DISTANCE * reach > 0.0:

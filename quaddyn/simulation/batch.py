@@ -285,11 +285,12 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
 
     def _warn_of_units(self, strength: Array | None, masses: Array | None, position: Numbers) -> None:
         """Warns about motor strengths in percent, and about payloads in grams or at distances in millimeters."""
-        texts = []
+        texts: list[str] = []
         if masses is not None and masses.any():
             distance = float(np.linalg.norm(position))
-            found = find_payload_unit_errors(self.robot.tree, float(masses.max()), {"payload_position": distance})
-            texts += [text.replace("mass:", "payload:", 1) for text in found]
+            texts += find_payload_unit_errors(
+                self.robot.tree, float(masses.max()), {"payload_position": distance}, argument="payload"
+            )
         if strength is not None and MAX_PLAUSIBLE_STRENGTH < (largest := float(strength.max())) < np.inf:
             texts.append(f"motor_strength: {largest:g} seems to be a percentage; pass a fraction, such as 0.9")
         for text in texts:
