@@ -17,7 +17,8 @@ Sources: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapter 5; Khalil
 and minimum parameters of the dynamic models of tree structure robots*, 1987.
 
 *Joint-space inertia*: composite rigid bodies with second moments.  The mass m, the first moments h and the second
-moments K of a composite body are sums over a subtree.  If the joint of a composite body accelerates by 1 rad/s^2 about z, the force and the moment on the body are
+moments K of a composite body are sums over a subtree.  If the joint of a composite body accelerates by 1 rad/s^2 about
+z, the force and the moment on the body are
 
     (-h_y, h_x, 0),    (-K_xz, -K_yz, K_xx + K_yy),
 
