@@ -44,6 +44,9 @@ class ArrayDynamics(DifferentiableDynamics[Any]):
     def _apply(self, operation: DifferentiableOperation, arguments: Any) -> Any:
         return operation, operation.value([x for _, x, _ in arguments])
 
+    def _load_library(self) -> None:
+        """Does nothing, since NumPy arrays need no other library."""
+
 
 def pytorch_calls(robot: qd.Robot, what: str, state: list[np.ndarray], weights: np.ndarray) -> tuple[Call, Call]:
     """A plain call, and one with the gradient."""
