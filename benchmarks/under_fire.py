@@ -342,8 +342,8 @@ def check_loop(seconds: float, seed: int) -> bool:
             elif stages_and_faults != list(recorder.last):
                 problems["the recording has other stages or faults"] += 1
             faults.update(fault.split(":")[0] for fault in log.faults)
-            n_violations = (problems + recorder.violations).total()
-            print(f"  {n_total} ticks, {n_violations} violations, memory {resident_memory():.1f} MiB", flush=True)
+            found = dict(problems + recorder.violations) or "none"
+            print(f"  {n_total} ticks, violations: {found}, memory {resident_memory():.1f} MiB", flush=True)
         recording.close()
     problems.update(recorder.violations)
     n_running = recorder.n_ticks[Stage.RUN.value]

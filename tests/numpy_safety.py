@@ -216,6 +216,7 @@ class NumpySafety:
         counts["position"] += int((np.abs(torque) > left).sum())
         torque = np.clip(torque, -left, left)
         self.torque = np.where(np.isfinite(torque), torque, 0.0)
-        keeps = np.abs(pd) <= most
-        kept = [np.where(keeps, part, 0.0) for part in (pd, command.position, command.velocity, kp, kd)]
-        return np.array([self.torque - kept[0], *kept[1:]])
+        tau = np.where(self.torque == command.tau + pd, command.tau, self.torque - pd)
+        keeps = (np.abs(pd) <= most) & (np.abs(tau) <= most)
+        kept = [np.where(keeps, part, 0.0) for part in (command.position, command.velocity, kp, kd)]
+        return np.array([np.where(keeps, tau, self.torque), *kept])

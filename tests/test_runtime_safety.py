@@ -253,6 +253,7 @@ def test_random_ticks_give_the_commands_faults_and_counts_of_the_reference(go2: 
             given = report.command
             given = [given.tau, given.position, given.velocity, given.stiffness, given.damping]
             np.testing.assert_allclose(given, expected, rtol=1e-9, atol=1e-9)
+            assert (np.abs(given[0]) <= safety.limit_arrays.max_torque).all()
             if code:
                 faults[code] += 1
                 break

@@ -56,7 +56,8 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
     """Safety layer: checks sensor readings and limits commands at every tick, independently of the controller.
 
     *Limited* commands continue: gains, torques, torque rates, torques that accelerate a joint at its speed limit or
-    push it into its position limit are clamped and counted in `clamp_counts`.  A foot sensor that is frozen or reads
+    push it into its position limit are clamped and counted in `clamp_counts`.  A spring or feed-forward torque that is
+    above the torque limit by itself is replaced by the clamped sum of both.  A foot sensor that is frozen or reads
     NaN is ignored.
 
     A *fault* switches the motors to damping from the same tick on until `reset`: readings that are not finite, stale,

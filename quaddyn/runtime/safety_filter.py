@@ -95,15 +95,17 @@ def limit_command(limits: LimitArrays, reading: SensorArrays, command: CommandAr
         # A torque that is not finite is replaced by zero.
         if not math.isfinite(torque):
             torque = 0.0
-        # A spring torque above the limit would stay above it wherever the joint moves until the next tick, and the
-        # compensating feed-forward torque would be lost in rounding: the spring is replaced by the clamped torque.
-        if not abs(pd_torque) <= max_torque:
-            pd_torque = 0.0
+        # A torque within all limits leaves the command as it is.
+        tau = command.tau[i] if torque == requested else torque - pd_torque
+        # If a spring or feed-forward torque alone is above the limit, the other one compensates it only until the joint
+        # moves: both are replaced by the clamped torque.
+        if not (abs(pd_torque) <= max_torque and abs(tau) <= max_torque):
+            tau = torque
             command.position[i] = 0.0
             command.velocity[i] = 0.0
             command.stiffness[i] = 0.0
             command.damping[i] = 0.0
-        command.tau[i] = torque - pd_torque
+        command.tau[i] = tau
         memory.commanded_torque[i] = torque
 
 
