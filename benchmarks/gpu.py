@@ -27,8 +27,8 @@ from rich.table import Table
 
 import quaddyn as qd
 from quaddyn.cuda import CudaError, driver, to_device
+from quaddyn.kernels.cuda_kernels import LAYOUTS
 from quaddyn.kernels.operations import OPERATIONS
-from quaddyn.kernels.ptx_module import LAYOUTS
 
 #: Operations and states of their batches, as fractions of the largest; the first ones are compiled quickly.
 MEASURED = {

@@ -24,8 +24,8 @@ from random_trees import arm
 
 import quaddyn as qd
 from quaddyn.identification import base_parameters
+from quaddyn.kernels.graph import OperationCounts, Program
 from quaddyn.kernels.operations import KernelOptions, trace_operation
-from quaddyn.kernels.program import OperationCounts, Program
 
 #: By robot: maximum number of multiplications and additions of inverse dynamics (None: no requirement), and the counts
 #: that other programs publish or print for the same robot, or a remark.

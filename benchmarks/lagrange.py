@@ -17,9 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import quaddyn as qd
-from quaddyn.kernels.graph import Graph
+from quaddyn.kernels.graph import Graph, OperationCounts, Program, make_program
 from quaddyn.kernels.mechanism import GRAVITY, UPPER_TRIANGLE, Mechanism, build_mechanism
-from quaddyn.kernels.program import OperationCounts, Program, make_program
 from quaddyn.kernels.rnea import joint_placements
 
 Matrix = list[list[Any]]

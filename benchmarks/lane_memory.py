@@ -28,7 +28,7 @@ from quaddyn.compiler.kinds import Kind, RecordKind
 from quaddyn.compiler.lane_memory import LaneMemory
 from quaddyn.compiler.signatures import signature_of
 from quaddyn.simulation import batch_cuda
-from quaddyn.simulation.lane_steps import step_lane
+from quaddyn.simulation.lanes import step_lane
 from quaddyn.simulation.plant_data import with_shared_memory
 from quaddyn.wbc import controller_cuda
 from quaddyn.wbc.controller_lanes import compute_lane

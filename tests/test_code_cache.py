@@ -15,7 +15,7 @@ from test_loops import four_bar
 import quaddyn
 from quaddyn.compiler import object_cache, prebuilt
 from quaddyn.kernels import TickTerms, kernel_cache
-from quaddyn.kernels.code_generation import compile as compile_kernels
+from quaddyn.kernels.kernels import compile as compile_kernels
 
 PARTS = """
 from quaddyn.compiler import compiled

@@ -31,9 +31,9 @@ import quaddyn as qd
 from quaddyn.compiler.machine import generate_ptx
 from quaddyn.cuda import CudaArray, CudaError, arrays, driver, to_device
 from quaddyn.errors import ArgumentError, ArgumentTypeError
+from quaddyn.kernels.cuda_kernels import LAYOUTS, ptx_module
 from quaddyn.kernels.differentiable import DifferentiableOperation
 from quaddyn.kernels.operations import OPERATIONS, KernelOptions, trace_operation
-from quaddyn.kernels.ptx_module import LAYOUTS, ptx_module
 
 ROBOTS: dict[str, Callable[[], qd.Robot]] = {
     **{

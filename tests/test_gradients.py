@@ -19,9 +19,8 @@ from test_mimic import machine
 import quaddyn as qd
 from quaddyn.errors import ArgumentTypeError, UnknownNameError
 from quaddyn.kernels import DifferentiableDynamics
-from quaddyn.kernels.derivatives import differentiate, pull_back
 from quaddyn.kernels.differentiable import DifferentiableOperation
-from quaddyn.kernels.graph import Expr, Graph
+from quaddyn.kernels.graph import Expr, Graph, differentiate, pull_back
 from quaddyn.kernels.operations import DIFFERENTIABLE_OPERATIONS, KernelOptions, start_trace
 
 ROBOTS: dict[str, Callable[[], qd.Robot]] = {

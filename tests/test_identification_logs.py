@@ -27,9 +27,9 @@ from quaddyn.identification import (
 from quaddyn.identification.log_samples import recorded_root
 from quaddyn.runtime import MotorCommand, Recording, load_recording
 from quaddyn.simulation import Log, Measurement
+from quaddyn.simulation.log import BASE_COLUMNS
 from quaddyn.simulation.log_files import read_columns
 from quaddyn.simulation.mcap_file import write_messages
-from quaddyn.simulation.recorded_run import BASE_COLUMNS
 
 DAMPING = 0.3
 DT = 2e-3

@@ -7,7 +7,7 @@ import pytest
 from urdf_text import inertial, joint, link, urdf
 
 import quaddyn as qd
-from quaddyn.simulation.step_model import SLOP
+from quaddyn.simulation.simulation import SLOP
 
 
 def pendulum(lower: float = -0.5, upper: float = 1.0) -> qd.Robot:
@@ -20,7 +20,7 @@ def pendulum(lower: float = -0.5, upper: float = 1.0) -> qd.Robot:
 @pytest.mark.parametrize("contact", ["frictional", "rigid", "compliant"])
 @pytest.mark.parametrize(("speed", "end"), [(4.0, 1.0), (-4.0, -0.5), (60.0, 1.0), (-60.0, -0.5)])
 def test_joint_stop_absorbs_energy(contact: str, speed: float, end: float) -> None:
-    """Also at speeds beyond `step_model.MAX_APPROACH_SPEED`."""
+    """Also at speeds beyond `simulation.MAX_APPROACH_SPEED`."""
     robot = pendulum()
     sim = qd.Simulation(robot, contact=contact)
     sim.reset([0.0], [speed])

@@ -22,11 +22,10 @@ from slow_parameters import NIGHT, others_slow
 import quaddyn as qd
 from quaddyn.compiler import machine, object_cache, python_calls
 from quaddyn.kernels import forward_dynamics, kernel_cache, kernels, llvm_body, llvm_module, operations
-from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Graph
+from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Graph, Program, make_program
 from quaddyn.kernels.llvm_writer import MAX_ANGLE
 from quaddyn.kernels.mechanism import Mechanism, build_mechanism, group_inertias, zxz_angles, zxz_matrix
 from quaddyn.kernels.operations import OPERATIONS, KernelOptions, kernel_mechanism, trace_operation
-from quaddyn.kernels.program import Program, make_program
 
 #: Largest numbers of multiplications and additions of inverse dynamics.
 MAX_OPERATIONS = {
@@ -502,14 +501,11 @@ def test_splitting_long_programs_preserves_results(monkeypatch: pytest.MonkeyPat
         assert max_relative_error(np.stack(single).ravel(), expected[0]) < 1e-13
 
 
-def test_long_rows_are_not_padded_on_stack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The padding of an incomplete vector grows with the robot; above a bound the rows are computed one by one."""
+def test_batches_of_any_size_are_computed_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows after the last whole vector are computed one by one, or with the rows before them."""
     robot = qd.load("ur5")
     q, v, a = random_states(robot, np.random.default_rng(2), 2 * 16 + 3)
     monkeypatch.setenv("QUADDYN_CACHE", "")
-    monkeypatch.setattr(llvm_module, "MAX_PADDING_BYTES", 0)
-    target = kernel_cache.vector_target(machine.kernel_machine(), "double")
-    assert "%pad" not in llvm_module.batch_module(trace_operation("rnea", robot, KernelOptions()), target)
     fast = qd.compile(robot, "rnea")
     expected = inverse_dynamics(robot, q, v, a)
     for n in range(len(q) + 1):

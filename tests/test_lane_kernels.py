@@ -40,8 +40,8 @@ from quaddyn.compiler.lane_memory import LaneMemory, collect_arrays
 from quaddyn.compiler.signatures import signature_of
 from quaddyn.errors import ArgumentError, CompileError
 from quaddyn.simulation.batch_cuda import shared_arrays
-from quaddyn.simulation.lane_steps import step_lane as step_lane_of_plant
 from quaddyn.simulation.lanes import INITIAL_CONTACTS, LaneCommands, LaneData
+from quaddyn.simulation.lanes import step_lane as step_lane_of_plant
 from quaddyn.simulation.plant_data import with_shared_memory
 from quaddyn.wbc.controller_cuda import shared_arrays as shared_arrays_of_controller
 from quaddyn.wbc.controller_cuda import with_shared_memory as controller_with_shared_memory

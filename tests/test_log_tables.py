@@ -17,7 +17,7 @@ from quaddyn.cli import app
 from quaddyn.runtime import load_log, load_recording
 from quaddyn.runtime.run_log import RunLog
 from quaddyn.simulation import Log
-from quaddyn.simulation.recorded_run import RecordedRun
+from quaddyn.simulation.log import RecordedRun
 
 
 def simulate(name: str, root: str | None = None, ticks: int = 5) -> Log:

@@ -17,8 +17,7 @@ import quaddyn as qd
 from quaddyn import identification
 from quaddyn.contact.solvers import ContactProblem, ImpactSolver
 from quaddyn.demo import locomotion_run, run_locomotion_demo, run_squat_demo
-from quaddyn.kernels.derivatives import differentiate
-from quaddyn.kernels.graph import Expr, Graph
+from quaddyn.kernels.graph import Expr, Graph, differentiate
 from quaddyn.kernels.kernel_cache import hash_robot_properties
 from quaddyn.kinematics import LegKinematics, inverse_kinematics
 from quaddyn.locomotion import LocomotionController, Morphology

@@ -12,7 +12,7 @@ from raising import raises
 import quaddyn as qd
 from quaddyn.control import JointPD
 from quaddyn.simulation import Simulation, Work, terms
-from quaddyn.simulation.contact_data import SphereContacts
+from quaddyn.simulation.plant_data import SphereContacts
 from quaddyn.simulation.simulation import FallbackContactSolver
 
 G = 9.81

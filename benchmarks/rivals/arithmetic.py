@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quaddyn.kernels.program import Program
+from quaddyn.kernels.graph import Program
 
 from .environments import ROOT, UnavailableError
 

@@ -75,7 +75,7 @@ def convert(
 
 def _write_mjcf(robot: Robot, out: Path) -> None:
     """Writes a robot as MJCF with its meshes, and prints the names of data that an MJCF cannot contain."""
-    from ..simulation.mjcf_writer import write_mjcf
+    from ..simulation.mujoco_model import write_mjcf
 
     files, missing = _copy_meshes(_mesh_shapes(robot), out, formats=(".obj",))
     out.write_text(write_mjcf(robot, mesh_files=files), encoding="utf-8", errors="surrogateescape")

@@ -14,9 +14,8 @@ from numpy.typing import DTypeLike, NDArray
 from .. import kernels
 from ..deprecation import renamed_parameters
 from ..kernels import Kernels, OperationCounts, UnsupportedMachineError
-from ..kernels.code_generation import check_options
 from ..kernels.kernel_cache import KernelSignature
-from ..kernels.kernels import DERIVATIVES, FrameOperation, NotCompiledError, Operation
+from ..kernels.kernels import DERIVATIVES, FrameOperation, NotCompiledError, Operation, check_options
 from ..kernels.operations import OPERATIONS
 from ..robot.robot import Robot
 from .dynamics import Dynamics

@@ -18,7 +18,7 @@ from ..robot.inertial_update import with_inertials
 from ..robot.robot import Robot
 from ..safe_files import file_errors, read_regular_file
 from ..simulation import Actuators
-from ..simulation.mjcf_writer import update_mjcf, write_mjcf
+from ..simulation.mujoco_model import update_mjcf, write_mjcf
 from ..urdf.tree import Array, FrozenArrays, Inertial
 from ..wbc import ParameterEllipsoid
 from .accumulator import REGRESSION_CHUNK

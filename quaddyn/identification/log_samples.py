@@ -21,7 +21,7 @@ from ..robot.arguments import check_array, check_number
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..robot.root import ROOT_SIZES
-from ..simulation.recorded_run import BASE_COLUMNS
+from ..simulation.log import BASE_COLUMNS
 from ..urdf.tree import Array
 from .samples import Samples
 

@@ -26,8 +26,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS, check_ending, file_errors, open_regular_file
-from ..simulation.file_format import check_format, recognize_format
-from ..simulation.log_files import SUFFIXES, read_columns, read_csv_header
+from ..simulation.log_files import SUFFIXES, check_format, read_columns, read_csv_header, recognize_format
 from ..urdf.tree import Array
 from .log_samples import samples_from_columns
 from .samples import ForceApplication, Samples

@@ -10,8 +10,7 @@ import numpy as np
 from ..compiler.c99_types import identifier
 from ..robot.robot import Robot
 from ..version import __version__
-from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT
-from .program import Program
+from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Program
 
 _ALGORITHMS = {
     "rnea": "Inverse dynamics: tau = M(q) a + h(q, v), recursive Newton-Euler.",

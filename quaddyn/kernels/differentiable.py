@@ -25,12 +25,10 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .code_generation import check_options
 from .cuda_kernels import CudaOperation, build_cuda_operation
-from .derivatives import pull_back
-from .graph import Vector
+from .graph import Program, Vector, pull_back
 from .kernel_cache import load_or_compile
-from .kernels import Floats, Kernel, Kernels, build_kernel, configure_kernel
+from .kernels import Floats, Kernel, Kernels, build_kernel, check_options, configure_kernel
 from .llvm_module import batch_module
 from .operations import (
     DIFFERENTIABLE_OPERATIONS,
@@ -43,7 +41,6 @@ from .operations import (
     start_trace,
     trace_operation,
 )
-from .program import Program
 
 #: Operations whose gradient takes their result as an argument, which would otherwise be computed again.
 USES_RESULT = ("aba",)

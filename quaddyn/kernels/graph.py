@@ -7,12 +7,18 @@ Algebraic factoring: `factor_graph` returns the same outputs with fewer operatio
 
 Sums whose partial sums have no other reader are flattened; products in them that share a factor become one product of a
 sum (``a b + a c = a (b + c)``), the factor shared by most products first.  Values change by rounding only.
+
+`Program` is a finished graph with named inputs and outputs, the order in which its code is written, and its counts.
+
+`differentiate` and `pull_back` are derivatives of a graph: by forward-mode differentiation in one direction, and the
+gradient by reverse mode (Griewank and Walther, *Evaluating Derivatives*, 2008, sections 3.1 and 3.2).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 CONST: Final = "const"
@@ -389,3 +395,252 @@ class _Factoring:
             ref = factors[0] if len(factors) == 1 else new.mul(factors[0], factors[1])
             out = new.add(out, ref ^ sign)
         return out
+
+
+@dataclass(frozen=True, slots=True)
+class OperationCounts:
+    """Number of operations of the code for one state.
+
+    Attributes:
+        mul: number of multiplications.
+        add: number of additions and subtractions, those of offsets to joint angles included.
+        div: number of divisions.
+        neg: number of negations that need a separate instruction; within a fused multiply-add they are free.
+        sincos: number of pairs of sine and cosine.
+        fused: number of pairs of a multiplication and an addition that become one instruction (counted in mul and add).
+        instructions: number of arithmetic instructions of the compiled code, without those of sine and cosine.
+        sqrt: number of square roots, which occur in closed loops only.
+    """
+
+    mul: int
+    add: int
+    div: int
+    neg: int
+    sincos: int
+    fused: int
+    instructions: int
+    sqrt: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.mul} mul, {self.add} add, {self.div} div, {self.neg} neg, {self.sincos} sincos"
+            f"{f', {self.sqrt} sqrt' if self.sqrt else ''}; "
+            f"{self.instructions} instructions ({self.fused} fused multiply-adds)"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Straight-line code that computes outputs from inputs.
+
+    Attributes:
+        name: name of the operation.
+        graph: expression graph of the code.
+        inputs: (name, size) of each input in order; the index of an `INPUT` node refers to their concatenation.
+        outputs: (name, shape) of each output in order.
+        results: one expression per entry of the outputs, row by row.
+        units: groups of input indices with unit norm: the sum of their squares must be one (quaternions).
+        ranges: (input index, lower bound, upper bound) of inputs that must lie in a range.
+        order: nodes in the order in which code is written.
+        fused: products that are fused with a sum into one instruction.
+        operations: operation counts.
+        unit_tolerance: tolerance of the sum of squares of the groups in `units`; None for the one of the element type.
+    """
+
+    name: str
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]
+    graph: Graph
+    results: tuple[Expr, ...]
+    units: tuple[tuple[int, ...], ...]
+    ranges: tuple[tuple[int, float, float], ...]
+    order: tuple[int, ...]
+    fused: frozenset[int]
+    operations: OperationCounts
+    unit_tolerance: float | None = None
+
+    @property
+    def angles(self) -> tuple[int, ...]:
+        """Inputs whose sine and cosine are computed."""
+        return tuple(sorted(self.angle_factors))
+
+    @property
+    def angle_factors(self) -> dict[int, float]:
+        """Inputs whose sine and cosine are computed, each with the largest factor that multiplies it there."""
+        graph, out = self.graph, dict[int, float]()
+        for node in {graph.left[i] >> 1 for i in self.order if graph.op[i] in (SIN, COS)}:
+            source, scale = (node, 1.0) if graph.op[node] == INPUT else graph._as_multiple(2 * node)
+            out[graph.left[source]] = max(abs(scale), out.get(graph.left[source], 0.0))
+        return out
+
+
+def make_program(
+    name: str,
+    graph: Graph,
+    inputs: Sequence[tuple[str, int]],
+    outputs: Sequence[tuple[str, tuple[int, ...]]],
+    results: Sequence[Expr],
+    units: Sequence[Sequence[int]] = (),
+    ranges: Sequence[tuple[int, float, float]] = (),
+    unit_tolerance: float | None = None,
+) -> Program:
+    """Factors, orders and counts the operations that `results` need."""
+    graph, out = factor_graph(*factor_graph(graph, results))  # a factor taken out may be shared in turn
+    order, fused = schedule(graph, out)
+    return Program(
+        name,
+        tuple(inputs),
+        tuple(outputs),
+        graph,
+        tuple(out),
+        tuple(map(tuple, units)),
+        tuple(ranges),
+        tuple(order),
+        frozenset(fused),
+        count_operations(graph, out, order, fused),
+        unit_tolerance,
+    )
+
+
+def schedule(graph: Graph, results: Sequence[Expr]) -> tuple[list[int], set[int]]:
+    """Returns nodes in order of creation, sines and cosines just before their first use, and the fused products.
+
+    Recursions are traced branch by branch, so that this order keeps few values alive.  A product that a single sum
+    reads is fused with it into one multiply-add.
+    """
+    order, uses = live_nodes(graph, results)
+    order = _delay_sin_cos(graph, order)
+    fused: set[int] = set()
+    for i in order:
+        if graph.op[i] == ADD:
+            for ref in (graph.right[i], graph.left[i]):
+                if graph.op[ref >> 1] == MUL and uses[ref >> 1] == 1:
+                    fused.add(ref >> 1)
+                    break
+    return order, fused
+
+
+def _delay_sin_cos(graph: Graph, order: Sequence[int]) -> list[int]:
+    """Returns `order` with every sine and cosine moved to just before its first use."""
+    out: list[int] = []
+    waiting = {i for i in order if graph.op[i] in (SIN, COS)}
+    for i in order:
+        if i in waiting:
+            continue
+        for ref in operands(graph, i):
+            if ref >> 1 in waiting:
+                waiting.remove(ref >> 1)
+                out.append(ref >> 1)
+        out.append(i)
+    return [*out, *sorted(waiting)]  # those that are results themselves
+
+
+def count_operations(graph: Graph, results: Sequence[Expr], order: Sequence[int], fused: set[int]) -> OperationCounts:
+    """Counts the operations of the code of `order`."""
+    kinds = [graph.op[i] for i in order]
+    mul, add, div, sqrt = (kinds.count(op) for op in (MUL, ADD, DIV, SQRT))
+    turned = {(graph.left[i], graph.value[i]) for i in order if graph.op[i] in (SIN, COS)}
+    add += sum(1 for _, offset in turned if offset)
+    neg = len({r.ref for r in results if r.ref & 1 and graph.op[r.ref >> 1] not in (CONST,)})
+    neg += sum(1 for i in order if graph.op[i] in (SIN,) and graph.left[i] & 1)
+    return OperationCounts(mul, add, div, neg, len(turned), len(fused), mul + add + div + sqrt + neg - len(fused), sqrt)
+
+
+def differentiate(
+    graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Expr], constants: Sequence[Expr] = ()
+) -> Vector:
+    """Returns the derivatives of `results` in one direction.
+
+    Args:
+        graph: the graph.
+        results: expressions to differentiate.
+        seeds: rate of change of each input, by index; inputs not listed are constant.
+        constants: expressions that do not change, whatever they depend on.
+    """
+    fixed = {x.ref >> 1 for x in constants}
+    order, _ = live_nodes(graph, results)
+    zero = graph.constant(0.0)
+    rate: dict[int, Expr] = {}
+
+    def value(ref: int) -> Expr:
+        return Expr(graph, ref)
+
+    def rate_of(ref: int) -> Expr:
+        out = rate.get(ref >> 1, zero)
+        return -out if ref & 1 else out
+
+    for i in order:
+        op, left, right = graph.op[i], graph.left[i], graph.right[i]
+        if i in fixed:
+            continue
+        if op == INPUT:
+            if left in seeds:
+                rate[i] = seeds[left]
+        elif op == ADD:
+            if left >> 1 in rate or right >> 1 in rate:
+                rate[i] = rate_of(left) + rate_of(right)
+        elif op == MUL:
+            if left >> 1 in rate or right >> 1 in rate:
+                rate[i] = rate_of(left) * value(right) + value(left) * rate_of(right)
+        elif op == DIV:
+            if left >> 1 in rate or right >> 1 in rate:
+                rate[i] = (rate_of(left) - value(2 * i) * rate_of(right)) / value(right)
+        elif op == SQRT:
+            if left >> 1 in rate:
+                rate[i] = rate_of(left) * (0.5 / value(2 * i))
+        elif op in (SIN, COS) and left >> 1 in rate:
+            s, c = graph.sin_cos(value(left & ~1), graph.value[i])
+            rate[i] = c * rate_of(left & ~1) if op == SIN else -(s * rate_of(left & ~1))
+    return [rate_of(r.ref) for r in results]
+
+
+def pull_back(
+    graph: Graph, results: Sequence[Expr], weights: Sequence[Expr], inputs: Sequence[Sequence[Expr]]
+) -> list[Vector]:
+    """Returns the gradient of ``sum(weights * results)`` by reverse-mode differentiation; weights are constant.
+
+    The result has at most about four times the operations of `results`, however many inputs there are.
+
+    Args:
+        graph: the graph.
+        results: expressions to differentiate.
+        weights: weight of each result.
+        inputs: groups of expressions, inputs or others, by which to differentiate.
+
+    Returns:
+        The gradient by each group.
+    """
+    order, _ = live_nodes(graph, results)
+    gradient: dict[int, Expr] = {}
+
+    def value(ref: int) -> Expr:
+        return Expr(graph, ref)
+
+    def add(ref: int, x: Expr) -> None:
+        i, x = ref >> 1, -x if ref & 1 else x
+        if graph.op[i] != CONST:
+            gradient[i] = gradient[i] + x if i in gradient else x
+
+    for result, weight in zip(results, weights, strict=True):
+        add(result.ref, weight)
+    for i in reversed(order):
+        x = gradient.get(i, graph.zero)
+        if x.is_zero:
+            continue
+        op, left, right = graph.op[i], graph.left[i], graph.right[i]
+        if op == ADD:
+            add(left, x)
+            add(right, x)
+        elif op == MUL:
+            add(left, x * value(right))
+            add(right, x * value(left))
+        elif op == DIV:
+            share = x / value(right)
+            add(left, share)
+            add(right, -(share * value(2 * i)))
+        elif op == SQRT:
+            add(left, x * (0.5 / value(2 * i)))
+        elif op in (SIN, COS):
+            s, c = graph.sin_cos(value(left), graph.value[i])
+            add(left, x * c if op == SIN else -(x * s))
+    return [[gradient.get(x.ref >> 1, graph.zero) * (-1.0 if x.ref & 1 else 1.0) for x in group] for group in inputs]

@@ -29,9 +29,9 @@ from ..compiler.python_calls import (
 )
 from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
-from .llvm_python_entry import CONTEXT
+from .graph import OperationCounts, Program
+from .llvm_module import CONTEXT
 from .llvm_writer import Target
-from .program import OperationCounts, Program
 
 #: Version of NumPy's binary interface that this code requires, and the index of PyArray_New in its table.
 _ABI, _PYARRAY_NEW = 0x02000000, 93

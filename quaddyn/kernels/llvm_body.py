@@ -18,9 +18,8 @@ import itertools
 import math
 from collections.abc import Collection, Sequence
 
-from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, operands
+from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Program, operands
 from .llvm_writer import BYTES, MAX_ANGLE, UNIT_NORM_TOLERANCE, Target, VectorWriter
-from .program import Program
 
 
 class RegisterAllocator:

@@ -10,9 +10,8 @@ from typing import Final
 
 from ..robot.configuration import independent_joints
 from ..robot.robot import Robot
-from .derivatives import configuration_rates, differentiate
 from .forward_dynamics import solve_by_articulated_bodies, solve_by_elimination, solve_by_factorization
-from .graph import ADD, DIV, MUL, Expr, Graph, Vector, live_nodes, total
+from .graph import ADD, DIV, MUL, Expr, Graph, Program, Vector, differentiate, live_nodes, make_program, total
 from .joint_coordinates import JointCoordinateMap
 from .kinematics import (
     FramePlacement,
@@ -27,8 +26,7 @@ from .kinematics import external_wrenches as external
 from .llvm_writer import NORMALIZABLE_TOLERANCE
 from .mechanism import COORDINATE_COUNTS, Mechanism, build_mechanism, most_common_offset, rescale_lengths
 from .parameters import Parameters, base_regressor, constant_parameters, input_parameters, parameter_layout, regressor
-from .program import Program, make_program
-from .rnea import JointPlacements, crba, dot, joint_placements, rnea
+from .rnea import JointPlacements, configuration_rates, crba, dot, joint_placements, rnea
 from .tick_trace import TermTracer
 
 Outputs = tuple[tuple[tuple[str, tuple[int, ...]], ...], Vector]

@@ -33,7 +33,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .graph import Expr, Graph, Vector, cross, plus
-from .mechanism import GRAVITY, ROTATING_KINDS, Mechanism, MechanismBody, _cos_sin
+from .mechanism import COORDINATE_COUNTS, GRAVITY, ROTATING_KINDS, Mechanism, MechanismBody, _cos_sin
 
 Matrix = list[Vector]
 
@@ -479,3 +479,34 @@ def crba(
     for k, x in enumerate(rotors):
         M[k][k] = M[k][k] + x
     return M
+
+
+def configuration_rates(graph: Graph, mechanism: Mechanism, q: Sequence[Expr]) -> list[dict[int, Expr]]:
+    """Returns, per entry of v, the rates of the entries of q: ``d integrate(q, t e_k) / dt`` at 0."""
+    one = graph.constant(1.0)
+    out: list[dict[int, Expr]] = [{} for _ in range(mechanism.nv)]
+    for link in mechanism.links:
+        if COORDINATE_COUNTS[link.kind] == (1, 1):
+            out[link.v] = {link.q: one}
+        elif link.kind in ROTATING_KINDS:
+            c, s = q[link.q], q[link.q + 1]
+            out[link.v] = {link.q: -s, link.q + 1: c}
+        elif link.kind == "planar":
+            c, s = q[link.q + 2], q[link.q + 3]
+            out[link.v] = {link.q: c, link.q + 1: s}
+            out[link.v + 1] = {link.q: -s, link.q + 1: c}
+            out[link.v + 2] = {link.q + 2: -s, link.q + 3: c}
+        else:
+            _floating_joint_rates(q, link.q, link.v, out)
+    return out
+
+
+def _floating_joint_rates(q: Sequence[Expr], first: int, v: int, out: list[dict[int, Expr]]) -> None:
+    x, y, z, w = (0.5 * k for k in q[first + 3 : first + 7])
+    R = quaternion_matrix(q[first + 3 : first + 7])
+    for k in range(3):
+        out[v + k] = {first + row: R[row][k] for row in range(3)}
+    quaternion_entries = range(first + 3, first + 7)
+    # Half the product of the quaternion with i, j and k.
+    for k, rates in enumerate(((w, z, -y, -x), (-z, w, x, -y), (y, -x, w, -z))):
+        out[v + 3 + k] = dict(zip(quaternion_entries, rates, strict=True))

@@ -18,16 +18,15 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import kernel_cache
 from .c_source import CSource, c_source
-from .graph import Graph, Vector
+from .cuda_kernels import LANES, ptx_module
+from .graph import Graph, Program, Vector, make_program
 from .joint_coordinates import JointCoordinateMap, moving_entries
 from .kernel_cache import load_or_compile, load_or_generate
 from .kernels import Kernel
 from .kinematics import frame_placement
-from .llvm_streaming_module import streaming_module
+from .llvm_module import streaming_module
 from .mechanism import Mechanism
 from .operations import kernel_mechanism, unit_norm_groups
-from .program import Program, make_program
-from .ptx_module import LANES, ptx_module
 from .tick_trace import TermTracer, moving_velocity_indices
 
 Shape = tuple[int, ...]

@@ -11,13 +11,14 @@ from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..estimation import BaseEstimator, invariant_filter
 from ..exports.source_files import (
     SourceFiles,
+    StaticData,
     c_string_list,
     core_files,
+    define_constant_array,
     define_robot,
     fill_template,
     validate_c_name,
 )
-from ..exports.static_data import StaticData, define_constant_array
 from ..kernels import tick_terms_c
 from ..locomotion import FEET, GAITS, Gait, LocomotionController
 from ..locomotion.command import FALLEN, NO_GROUND

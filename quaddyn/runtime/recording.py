@@ -20,7 +20,7 @@ from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..robot.saving import to_record
 from ..safe_files import file_errors
-from ..simulation.file_format import RECORDING_MAGIC
+from ..simulation.log_files import RECORDING_MAGIC
 from ..simulation.sensors import reading_layout
 from ..strict_attributes import StrictAttributes
 from ..version import __version__

@@ -22,10 +22,18 @@ from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..robot.saving import from_record
 from ..safe_files import open_regular_file
-from ..simulation.file_format import RECORDING, SUFFIX_FORMATS, recognize_format
-from ..simulation.log import Log, make_joint_fields, plot_panels
+from ..simulation.log import (
+    REQUESTED_VELOCITY,
+    Log,
+    LogColumns,
+    RecordedRun,
+    base_columns,
+    joint_columns,
+    make_joint_fields,
+    plot_panels,
+)
+from ..simulation.log_files import RECORDING, SUFFIX_FORMATS, recognize_format
 from ..simulation.mcap_file import COMMANDED_EFFORT, Message, RobotMessages
-from ..simulation.recorded_run import REQUESTED_VELOCITY, LogColumns, RecordedRun, base_columns, joint_columns
 from ..simulation.sensors import Measurement, reading_layout
 from ..urdf.tree import Array, frozen
 from .controller import Controller

@@ -3,7 +3,6 @@
 from ..deprecation import renamed_names
 from .actuators import Actuators
 from .batch import SimulationBatch
-from .depth_camera import DepthCamera, camera_pose
 from .held_bodies import HeldBody, HeldState
 from .log import Log
 from .mujoco_model import MujocoContact
@@ -11,7 +10,7 @@ from .mujoco_plant import MujocoPlant
 from .plant import Plant
 from .records import Checkpoint, ContactPoint, Work
 from .rollouts import Rollout, rollout
-from .sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors
+from .sensors import DepthCamera, Encoders, FootSensors, Imu, Measurement, Observable, Sensors, camera_pose
 from .simulation import Simulation
 from .spheres import ContactSphere, body_spheres, collision_spheres
 from .terrain import Box, HeightField, Plane, Terrain, stairs

@@ -19,8 +19,16 @@ from ..robot.arguments import Numbers, check_integer, check_vector
 from ..robot.validation import find_payload_unit_errors
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from .lane_worker import LaneBlock, LaneWorker, SteppedPlant
-from .lanes import INITIAL_CONTACTS, LaneCommands, LaneParameters, make_ball_inertia, reset_lanes
+from .lanes import (
+    INITIAL_CONTACTS,
+    LaneBlock,
+    LaneCommands,
+    LaneParameters,
+    LaneWorker,
+    SteppedPlant,
+    make_ball_inertia,
+    reset_lanes,
+)
 from .plant_data import ContactStatus
 
 #: Names of the statuses by their number.

@@ -17,11 +17,8 @@ from ..errors import ArgumentError
 from ..robot.arguments import Numbers, check_integer
 from ..strict_attributes import StrictAttributes
 from .batch import STATUS_NAMES, SimulationBatch
-from .contact_data import StepModel
-from .lane_steps import step_lane
-from .lane_worker import SteppedPlant
-from .lanes import INITIAL_CONTACTS, LaneLayout
-from .plant_data import PlantData, with_shared_memory
+from .lanes import INITIAL_CONTACTS, LaneLayout, SteppedPlant, step_lane
+from .plant_data import PlantData, StepModel, with_shared_memory
 
 
 @renamed_attributes(bytes_per_lane_in_progress="bytes_per_thread")

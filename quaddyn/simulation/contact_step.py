@@ -24,7 +24,7 @@ from ..contact.solvers.frictional_core import (
 )
 from ..dynamics.joint_placements import transform_point
 from .actuators import close_backlash
-from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState, find_joint_stops
+from .plant_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState, find_joint_stops
 from .terms import StepTerms, factorize, solve_all_transposed, solve_lower, solve_transposed
 from .terrain import collide_range, may_be_in_reach
 

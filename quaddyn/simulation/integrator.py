@@ -19,14 +19,18 @@ from ..contact.solvers.frictional_core import MAX_MULTIPLICATIONS
 from ..dynamics.joint_placements import integrate_configuration, place_joints
 from ..dynamics.kinematic_tree import KinematicTree, PointForces
 from .actuators import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
-from .contact_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState
 from .contact_step import TOLERANCE, complete_step, compute_position_correction, solve_contact_step
 from .plant_data import (
+    ContactLaw,
     ContactStatus,
     PlantData,
+    SphereContacts,
+    StepDynamics,
     StepMemory,
+    StepModel,
     StepPhase,
     StepResult,
+    StepState,
     accumulate_contacts,
     add_work,
     clear_totals,

@@ -1,26 +1,43 @@
-"""States of many equal plants in arrays, and their transfer to and from the memory of one compiled plant; compiled.
+"""States of many equal plants in arrays, and their time stepping in the memory of one compiled plant; compiled.
 
 A *lane* is one of n plants that differ in their state and in a few parameters.  A lane stores only what later steps
 depend on: configuration, velocities, motors, and the contacts of the last step, as many as there were.  The terms,
 factors and contact problem of a step lie in the memory of a plant, one for each thread, which steps one lane after the
-other (`lane_steps.run_lanes`).
+other (`run_lanes`); a `LaneWorker` is such a plant.  Simulations of one robot do not need this compilation unit.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..compiler import ByteVector, IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled
+from ..compiler import ByteVector, IntMatrix, IntVector, Matrix, Record, Tensor, Vector, compiled, entry
+from ..dynamics.kinematic_tree import PointForces
 from ..robot.home import JointPositions
 from ..robot.robot import Robot
-from .actuators import Drives
-from .contact_data import ContactLaw, StepModel
-from .plant_data import ContactStatus, PlantData, StepPhase, clear_totals
+from ..urdf.tree import Array
+from .actuators import Actuators, Drives
+from .integrator import begin_run, clear_last_step, take_step
+from .plant_data import (
+    ContactLaw,
+    ContactStatus,
+    PlantData,
+    SphereContacts,
+    StepDynamics,
+    StepMemory,
+    StepModel,
+    StepPhase,
+    StepResult,
+    SubstepContacts,
+    clear_totals,
+)
+from .terms import StepTerms
 from .terrain import Box as BoxSurface
 from .terrain import Plane, Terrain
 
@@ -92,7 +109,7 @@ class LaneLayout(NamedTuple):
 
 
 class LaneCursor(Record):
-    """Progress of `lane_steps.run_lanes`, so that it can be continued after help."""
+    """Progress of `run_lanes`, so that it can be continued after help."""
 
     lane: int  # lane that is being stepped
     is_loaded: bool  # whether its state is in the memory of the plant
@@ -154,7 +171,7 @@ def make_lane_parameters(m: int, model: StepModel, friction: float) -> LaneParam
 
 
 def make_lane_layout(robot: Robot, terrain: Terrain, groups: NDArray[np.int64], max_torque: Vector) -> LaneLayout:
-    """Returns the indices that `lane_steps.run_lanes` needs, for spheres in these `groups`."""
+    """Returns the indices that `run_lanes` needs, for spheres in these `groups`."""
     joints = JointPositions.actuated(robot)
     unspecified: dict[str, list[int]] = {"plane": [], "box": [], "field": []}
     counts = dict.fromkeys(unspecified, 0)
@@ -294,3 +311,210 @@ def store_lane(i: int, data: LaneData, plant: PlantData) -> None:
         if sphere >= 0:
             for a in range(3):
                 lanes.forces[i, layout.groups[sphere], a] += contacts.world_impulses[p, a] / dt
+
+
+@compiled()
+def is_finite(x: Vector) -> bool:
+    """Returns whether all entries of a vector are finite."""
+    size = 0.0
+    for k in range(len(x)):
+        size += abs(x[k])
+    return math.isfinite(size)
+
+
+@compiled(inline=False)
+def run_lane(i: int, plant: PlantData, lanes: LaneData, states: Tensor) -> int:
+    """Takes all commanded steps of lane i, as `run_lanes`, or continues where the last call for it returned early.
+
+    Returns:
+        `StepResult.DONE`, or what the caller must provide before the next call; the lane is then unchanged.
+    """
+    memory, contacts = plant.memory, plant.contacts
+    present, layout, commands, cursor = lanes.states, lanes.layout, lanes.commands, lanes.cursor
+    progress, nq, n_periods, steps_per_period = (
+        memory.progress, len(memory.q), commands.torques.shape[1], commands.steps_per_period,
+    )  # fmt: skip
+    if not cursor.is_loaded:
+        if present.n_contacts[i] > len(contacts.keys):
+            progress.required_capacity = present.n_contacts[i]
+            return StepResult.NEEDS_CAPACITY
+        load_lane(i, lanes, plant)
+        begin_run(memory)
+        cursor.is_loaded, cursor.period, cursor.step = True, 0, 0
+    lane_plant = with_lane_weight(i, plant, lanes.parameters)
+    while cursor.period < n_periods and present.has_diverged[i] == 0:
+        if progress.phase == StepPhase.NOT_STARTED:
+            compute_lane_command(i, cursor.period, commands, layout, memory.drives, memory.q, memory.v)
+        result: int = StepResult.DIVERGED
+        if is_finite(layout.command):
+            result = take_step(lane_plant, layout.command)
+        if result == StepResult.DIVERGED:
+            present.has_diverged[i] = 1
+            clear_last_step(memory, contacts)
+        elif result != StepResult.DONE:
+            return result
+        else:
+            cursor.step += 1
+            if cursor.step == steps_per_period:
+                if len(states) > 0:
+                    states[i, cursor.period, :nq] = memory.q
+                    states[i, cursor.period, nq:] = memory.v
+                cursor.step = 0
+                cursor.period += 1
+    if progress.n_contacts > present.keys.shape[1]:
+        cursor.required_contacts = progress.n_contacts
+        return StepResult.NEEDS_LANE_CAPACITY
+    if len(states) > 0:
+        for period in range(cursor.period, n_periods):
+            states[i, period, :nq] = memory.q
+            states[i, period, nq:] = memory.v
+    store_lane(i, lanes, plant)
+    cursor.is_loaded = False
+    return StepResult.DONE
+
+
+@compiled(inline=False)
+def step_lane(i: int, plant: PlantData, lanes: LaneData, states: Tensor, results: IntVector) -> None:
+    """Takes all commanded steps of lane i in a memory that is only for this lane; see `quaddyn.compiler.lane_kernels`.
+
+    Args:
+        i: number of the lane.
+        plant: as for `run_lanes`.
+        lanes: as for `run_lanes`.
+        states: as for `run_lanes`.
+        results: (m,) receives the `StepResult`; a lane whose result is not `DONE` is unchanged, and needs `run_lanes`.
+    """
+    lanes.cursor.is_loaded = False
+    results[i] = run_lane(i, plant, lanes, states)
+
+
+@entry("the contact simulation of batches", release=True)
+def run_lanes(plant: PlantData, lanes: LaneData, states: Tensor, resume: bool) -> int:
+    """Takes all commanded steps of m lanes, one lane after the other, in the memory of one plant.
+
+    A lane that has diverged is not stepped. One that diverges, or whose command is not finite, keeps its last valid
+    state.
+
+    Args:
+        plant: data and memory of the plant; its memory, limits of the motors, friction of the terrain, and inertia of
+            the first body are those of the last lane afterwards.
+        lanes: states, parameters and commands of the lanes.
+        states: (m, T, nq + nv) receives q and v after each period; (0, ...) if they are not needed. Rows of steps that
+            were not taken repeat the last state.
+        resume: whether to continue where the last call returned early.
+
+    Returns:
+        `StepResult.DONE`, or what the caller must provide before the next call.
+    """
+    cursor = lanes.cursor
+    if not resume:
+        cursor.lane, cursor.is_loaded = 0, False
+    while cursor.lane < len(lanes.states.q):
+        result: int = run_lane(cursor.lane, plant, lanes, states)
+        if result != StepResult.DONE:
+            return result
+        cursor.lane += 1
+    return StepResult.DONE
+
+
+class SteppedPlant(Protocol):
+    """What `LaneWorker` needs of a `Simulation`: the constant data of a plant, and the memory of its step."""
+
+    robot: Robot
+    dt: float
+    terrain: Terrain
+    actuators: Actuators
+    spheres: tuple[str, ...]
+    _link_of_sphere: dict[str, str | None]
+    _reported_names: tuple[str, ...]
+    _step_model: StepModel
+    _drives: Drives
+    _terms: StepTerms
+    _memory: StepMemory
+    _motion: StepDynamics
+    _contacts: SphereContacts
+    _accumulated: SubstepContacts
+    _no_pushes: PointForces
+    _active_pushes: PointForces
+
+    @property
+    def friction(self) -> float:
+        """Friction coefficient of surfaces without a coefficient."""
+
+    def _make_buffers(self, n: int) -> tuple[SphereContacts, SubstepContacts]:
+        """Returns buffers for n contacts."""
+
+    def _plant_data(self) -> PlantData:
+        """Returns data and memory of the plant."""
+
+    def _run_resuming(self, call: Callable[[bool], int]) -> bool:
+        """Calls compiled code until all its steps are taken."""
+
+
+@dataclass(slots=True, eq=False)
+class LaneBlock:
+    """Lanes that one call of compiled code steps; they have memory for equally many contacts."""
+
+    states: LaneStates  # states of the lanes
+    parameters: LaneParameters  # parameters of the lanes
+
+
+class LaneWorker:
+    """Simulation whose memory steps lanes, one after the other.
+
+    Args:
+        simulation: the simulation; a call of `run` leaves it in the state of the last lane.
+
+    Attributes:
+        simulation: the simulation.
+        links: names of the links with contact spheres that are not in ``simulation.spheres``.
+    """
+
+    __slots__ = ("_cursor", "_layout", "_motors", "_nominal", "links", "simulation")
+
+    def __init__(self, simulation: SteppedPlant) -> None:
+        self.simulation = simulation
+        link_of_sphere = simulation._link_of_sphere
+        links = (link_of_sphere[name] for name in simulation._reported_names)
+        self.links = tuple(dict.fromkeys(link for link in links if link is not None))
+        groups = []
+        for name in simulation._reported_names:
+            link = link_of_sphere[name]
+            n_named = len(simulation.spheres)
+            groups.append(simulation.spheres.index(name) if link is None else n_named + self.links.index(link))
+        limits = simulation.actuators.torque_speed_limits
+        self._motors = limits._replace(max_torque=limits.max_torque.copy())
+        self._layout = make_lane_layout(
+            simulation.robot, simulation.terrain, np.array(groups, dtype=np.int64), limits.max_torque
+        )
+        self._nominal = make_lane_parameters(1, simulation._step_model, simulation.friction)
+        self._cursor = LaneCursor.allocate()
+
+    def make_block(self, q: Array, v: Array) -> LaneBlock:
+        """Returns m lanes with the parameters of the simulation, at time 0 in the states q (m, nq) and v (m, nv)."""
+        simulation, m = self.simulation, len(q)
+        states = make_lane_states(m, simulation.robot, simulation._drives, len(simulation.spheres) + len(self.links))
+        states.q[:], states.v[:] = q, v
+        reset_lanes(states, slice(None), simulation._drives)
+        return LaneBlock(states, LaneParameters._make(np.repeat(array, m, axis=0) for array in self._nominal))
+
+    def run(self, block: LaneBlock, commands: LaneCommands, states: NDArray[np.float64]) -> None:
+        """Takes all commanded steps of the lanes; see `run_lanes`.
+
+        Raises:
+            ArgumentError: a lane has more than `MAX_CONTACTS` contacts at once.
+        """
+        simulation = self.simulation
+
+        def call(resume: bool) -> int:
+            while True:
+                plant = simulation._plant_data()._replace(motors=self._motors, pushes=simulation._no_pushes)
+                lanes = LaneData(block.states, block.parameters, self._layout, commands, self._cursor)
+                result = run_lanes(plant, lanes, states, resume)
+                if result != StepResult.NEEDS_LANE_CAPACITY:
+                    return int(result)
+                block.states = with_contact_capacity(block.states, 2 * self._cursor.required_contacts)
+                resume = True
+
+        simulation._active_pushes = simulation._no_pushes
+        simulation._run_resuming(call)

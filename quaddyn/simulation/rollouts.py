@@ -15,8 +15,7 @@ from ..errors import ArgumentError
 from ..lane_blocks import max_threads
 from ..robot.arguments import Numbers, check_array, check_sequence, check_type, check_vector
 from ..urdf.tree import Array, FrozenArrays
-from .lane_worker import LaneWorker
-from .lanes import LaneCommands
+from .lanes import LaneCommands, LaneWorker
 from .simulation import Simulation
 
 

@@ -6,6 +6,7 @@ solves contact problems for which the compiled solver did not converge.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from ..compiler import silence_messages
 from ..contact import Contact
@@ -22,38 +24,153 @@ from ..contact.solvers.frictional_core import solve_contact_problem
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..cuda.driver import parse_device
 from ..deprecation import renamed_parameters
-from ..dynamics.kinematic_tree import PointForces, last_moving_row, make_point_forces
+from ..dynamics.kinematic_tree import PointForces, last_moving_row, make_kinematic_tree, make_point_forces
 from ..errors import ArgumentError
 from ..lane_blocks import max_threads
 from ..robot.algorithms import Algorithms
-from ..robot.arguments import check_integer
+from ..robot.arguments import check_integer, check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, first_largest, frozen
-from . import contact_data, integrator
-from .actuators import Actuators
+from . import integrator
+from .actuators import Actuators, Drives
 from .batch import SimulationBatch
-from .contact_data import SphereContacts, make_joint_stops
 from .contact_step import TOLERANCE
 from .held_bodies import HeldBody
 from .lanes import INITIAL_CONTACTS
-from .plant import Plant, set_attribute
+from .plant import DIVERGENCE_SPEED, Plant, set_attribute
 from .plant_data import (
+    ContactLaw,
     ContactStatus,
+    JointStops,
     PlantData,
+    SphereContacts,
+    StepModel,
     StepResult,
     StepWork,
     SubstepContacts,
+    make_contact_buffers,
+    make_joint_stops,
+    make_step_dynamics,
     make_step_memory,
     make_substep_buffers,
+    persistent_arrays,
 )
 from .records import ContactPoint, Work
-from .spheres import ContactSphere
-from .step_model import make_contact_law, make_step_model
+from .spheres import ContactSphere, PlacedSphere
 from .terms import make_step_terms
-from .terrain import Surface, Terrain
+from .terrain import Surface, Terrain, TerrainArrays
 
 if TYPE_CHECKING:
     from .batch_cuda import CudaSimulationBatch
+
+
+#: Spheres that would reach the ground within one step at this speed [m/s] take part in the contact problem.
+MAX_APPROACH_SPEED = 20.0
+#: Penetration that is not corrected [m], fraction of a deeper one corrected per step, and maximum speed of that [m/s].
+SLOP, RECOVERY_FRACTION, RECOVERY_SPEED = 1e-4, 0.1, 0.1
+#: Joint speed below which Coulomb friction becomes viscous [rad/s or m/s].
+STICTION_SPEED = 1e-3
+#: Positive work that a passive contact may do in a step, divided by the energy that lifts the robot by 1 m.
+PASSIVE_WORK_FRACTION = 5e-12
+#: Undamped natural frequency of the robot on compliant ground by default [Hz], and its damping ratio.
+GROUND_FREQUENCY, GROUND_DAMPING = 15.0, 1.0
+
+
+def make_contact_law(
+    robot: Robot, contact: str, dt: float, stiffness: float | None, damping: float | None, creep: float = 0.0
+) -> ContactLaw:
+    """Returns the contact law for arguments of `Simulation`.
+
+    Raises:
+        ArgumentError: stiffness, damping or creep is out of range, or the law does not have this parameter.
+    """
+    compliant, creep = contact == "compliant", check_number("creep", creep)
+    if not 0.0 <= creep < np.inf:
+        raise ArgumentError(f"creep: expected a number, 0 or more [m/s/N], got {creep}")
+    if creep and not compliant:
+        raise ArgumentError(f'creep: not accepted with contact={contact!r}; use contact="compliant"')
+    if not compliant and not (stiffness is damping is None):
+        raise ArgumentError(f'stiffness, damping: not accepted with contact={contact!r}; use contact="compliant"')
+    ground_stiffness, ground_damping = np.inf, 0.0
+    if compliant:
+        angular_frequency, mass_per_foot = 2.0 * np.pi * GROUND_FREQUENCY, robot.mass / max(len(robot.feet), 1)
+        ground_stiffness = (
+            mass_per_foot * angular_frequency * angular_frequency
+            if stiffness is None
+            else check_number("stiffness", stiffness)
+        )
+        if not 0.0 < ground_stiffness < np.inf:
+            raise ArgumentError(f"stiffness: expected a positive number [N/m], got {stiffness}")
+        ground_damping = (
+            2.0 * GROUND_DAMPING * np.sqrt(mass_per_foot * ground_stiffness)
+            if damping is None
+            else check_number("damping", damping)
+        )
+        if not 0.0 <= ground_damping < np.inf:
+            raise ArgumentError(f"damping: expected a number, 0 or more [N s/m], got {damping}")
+    return ContactLaw(
+        dt, dt, MAX_APPROACH_SPEED * dt, SLOP, RECOVERY_FRACTION, RECOVERY_SPEED, float(ground_stiffness),
+        float(ground_damping), creep, STICTION_SPEED,
+        -1.0 if contact == "rigid" else TOLERANCE,
+        PASSIVE_WORK_FRACTION * float(robot.mass) * 9.81 if contact == "frictional" else math.inf,
+    )  # fmt: skip
+
+
+def make_step_model(
+    robot: Robot,
+    drives: Drives,
+    spheres: list[PlacedSphere],
+    ground: TerrainArrays,
+    stops: JointStops,
+    law: ContactLaw,
+    integrator: str,
+) -> StepModel:
+    """Returns the constant data of a plant: kinematic tree, contact spheres, terrain, joint stops and contact law."""
+    model, coupling = robot.model, robot.coupling
+    bodies, (clusters, cluster_spheres) = make_kinematic_tree(model, drives.armature, coupling), _group_spheres(spheres)
+    last_rows = np.array([last_moving_row(bodies, s.joint) for s in spheres], dtype=np.int64)
+    return StepModel(
+        bodies,
+        drives.actuated,
+        np.array([s.in_joint for s in spheres], dtype=np.float64).reshape(-1, 3),
+        np.array([s.radius for s in spheres], dtype=np.float64),
+        np.array([s.joint for s in spheres], dtype=np.int64),
+        last_rows,
+        last_rows if coupling is None else np.where(last_rows < 0, -1, robot.nv - 1),
+        clusters,
+        cluster_spheres,
+        ground,
+        stops,
+        law,
+        integrator == "adaptive",
+        integrator == "rk4",
+        robot.root == "free",
+        float(robot.mass) * float(np.linalg.norm(model.gravity.linear)),
+        DIVERGENCE_SPEED,
+    )
+
+
+def _group_spheres(spheres: list[PlacedSphere]) -> tuple[NDArray[np.int64], Array]:
+    """Groups consecutive spheres on one joint.
+
+    Returns:
+        Index after the last sphere of each group (c,), and a bounding sphere of each: center and radius (c, 4) [m].
+    """
+    ends: list[int] = []
+    bounding_spheres: list[list[float]] = []
+    first_sphere = 0
+    for end in range(1, len(spheres) + 1):
+        if end < len(spheres) and spheres[end].joint == spheres[first_sphere].joint:
+            continue
+        centers = np.array([s.in_joint for s in spheres[first_sphere:end]])
+        cluster_center = 0.5 * (centers.min(axis=0) + centers.max(axis=0))
+        radii = np.array([s.radius for s in spheres[first_sphere:end]])
+        ends.append(end)
+        bounding_spheres.append(
+            [*cluster_center, float((np.linalg.norm(centers - cluster_center, axis=1) + radii).max())]
+        )
+        first_sphere = end
+    return np.array(ends, dtype=np.int64), np.array(bounding_spheres, dtype=np.float64).reshape(-1, 4)
 
 
 def rk4_step(
@@ -277,7 +394,7 @@ class Simulation(Plant):
         self._reported_names = tuple(sphere.reported_name for sphere in movable)
         ground, stops = self.terrain.to_arrays(self.friction), make_joint_stops(robot, enabled=bool(joint_stops))
         self._step_model = make_step_model(robot, self._drives, movable, ground, stops, law, integrator)
-        self._terms, self._motion = make_step_terms(self._step_model.bodies), contact_data.make_step_dynamics(robot.nv)
+        self._terms, self._motion = make_step_terms(self._step_model.bodies), make_step_dynamics(robot.nv)
         self._memory = make_step_memory(robot.nq, robot.nv, self._drives)
         self._commanded, self._no_states = np.zeros((1, robot.nu)), np.zeros((0, robot.nq + robot.nv))
         self._no_pushes = self._active_pushes = make_point_forces()
@@ -428,7 +545,7 @@ class Simulation(Plant):
         memory = self._memory
         progress = memory.progress
         outcome = (progress.n_contacts, int(progress.status), int(progress.was_in_flight)), memory.total.residual
-        contacts = tuple(array.copy() for array in contact_data.persistent_arrays(self._contacts))
+        contacts = tuple(array.copy() for array in persistent_arrays(self._contacts))
         return memory.v_previous.copy(), np.array(memory.work), outcome, contacts
 
     def _describe_state_difference(self, inner: tuple[Any, ...]) -> str:
@@ -464,7 +581,7 @@ class Simulation(Plant):
         capacity = len(contacts[0])
         if capacity != len(self._contacts.keys):
             self._contacts, self._accumulated = self._make_buffers(capacity)
-        for array, saved in zip(contact_data.persistent_arrays(self._contacts), contacts, strict=True):
+        for array, saved in zip(persistent_arrays(self._contacts), contacts, strict=True):
             array[:] = saved
 
     def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> Array:
@@ -619,10 +736,10 @@ class Simulation(Plant):
         return pushes
 
     # -- buffers ---------------------------------------------------------------------------------------------
-    def _make_buffers(self, n: int) -> tuple[contact_data.SphereContacts, SubstepContacts]:
+    def _make_buffers(self, n: int) -> tuple[SphereContacts, SubstepContacts]:
         """Returns buffers for n contacts, at once and over all substeps of a step, but at most `MAX_CONTACTS`."""
         n = min(n, MAX_CONTACTS)
-        contacts = contact_data.make_contact_buffers(n, len(self._step_model.radii), self.robot.nv)
+        contacts = make_contact_buffers(n, len(self._step_model.radii), self.robot.nv)
         return contacts, make_substep_buffers(n)
 
     def _enlarge_buffers(self, n: int) -> None:
@@ -641,9 +758,7 @@ class Simulation(Plant):
         self._contacts, self._accumulated = new_contacts, new_accumulated = self._make_buffers(
             max(2 * n, len(old_accumulated.keys))
         )
-        for array, old_array in zip(
-            contact_data.persistent_arrays(new_contacts), contact_data.persistent_arrays(old_contacts), strict=True
-        ):
+        for array, old_array in zip(persistent_arrays(new_contacts), persistent_arrays(old_contacts), strict=True):
             array[: len(old_array)] = old_array
         for array, old_array in zip(
             (*new_accumulated.collisions, *new_accumulated[1:-1]),

@@ -24,7 +24,7 @@ from ..cuda.lane_program import (
 )
 from ..deprecation import renamed_attributes
 from ..errors import ArgumentError
-from ..kernels.ptx_module import KERNEL_NAME
+from ..kernels.cuda_kernels import KERNEL_NAME
 from ..lane_blocks import check_mask
 from ..robot.arguments import Numbers
 from ..strict_attributes import StrictAttributes

@@ -11,13 +11,14 @@ from ..compiler.c99_types import c_comment, identifier
 from ..errors import ArgumentError, ArgumentTypeError
 from ..exports.source_files import (
     SourceFiles,
+    StaticData,
     c_string_list,
     core_files,
+    define_constant_array,
     define_robot,
     fill_template,
     validate_c_name,
 )
-from ..exports.static_data import StaticData, define_constant_array
 from ..kernels import tick_terms_c
 from ..robot.robot import Robot
 from . import embedded
