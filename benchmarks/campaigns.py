@@ -31,9 +31,8 @@ import numpy as np
 
 from quaddyn import campaigns
 from quaddyn.campaigns import Campaign, Failure, Progress, Record, Store, run
-from quaddyn.campaigns.campaign import find
+from quaddyn.campaigns.campaign import encode, encode_record, find
 from quaddyn.campaigns.executors import ProcessPool
-from quaddyn.campaigns.plain_values import encode, encode_record
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.walking_campaigns import VelocityLimitCampaign
 from quaddyn.operating_system import cpu_name

@@ -32,11 +32,11 @@ from collections import defaultdict
 from dataclasses import replace
 
 from quaddyn.campaigns import process_pool
+from quaddyn.campaigns.campaign import case_rng, load_cached_robot
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_campaign import DEFAULT_COMMAND_SPEED
 from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.campaigns.walking_campaigns import ObstacleCampaign
-from quaddyn.campaigns.worker import case_rng, load_cached_robot
 from quaddyn.errors import ArgumentError
 from quaddyn.locomotion import LocomotionController, Morphology
 

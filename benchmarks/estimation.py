@@ -34,7 +34,7 @@ import pinocchio as pin
 
 import quaddyn as qd
 from quaddyn.campaigns.trial_runner import encoders, imu, sensor_noise
-from quaddyn.demo.demo_terrain import parse_terrain
+from quaddyn.demo.locomotion_run import parse_terrain
 from quaddyn.estimation import BaseEstimator
 from quaddyn.kernels import TickTerms
 from quaddyn.robot.configuration import rotate_configuration

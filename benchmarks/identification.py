@@ -43,9 +43,9 @@ from quaddyn.identification import (
     identify,
     save_samples,
 )
+from quaddyn.identification.base_parameters import StackedRegressor, random_states
 from quaddyn.identification.consistent_fit import parameters_of, pseudo_inertia, thicken_pseudo_inertia
 from quaddyn.identification.samples import MeasuredForces
-from quaddyn.identification.stacked_regressor import StackedRegressor, random_states
 
 #: Maximum memory [bytes], prediction error relative to the noise floor, and relative differences of the parameters with
 #: streaming and with merged factors.

@@ -164,7 +164,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "CPython has one object for each integer up to 256"
     ),
     (
-        "quaddyn/demo/plot.py",
+        "quaddyn/demo/report.py",
         "if k == 0 else None",
         "if k != 0 else None",
     ): "both bounds have the same appearance in the legend",
@@ -204,7 +204,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "len(directions) < range_basis.shape[1]",
         "len(directions) <= range_basis.shape[1]",
     ): ("the component orthogonal to a complete orthonormal basis is zero"),
-    ("quaddyn/cli/verdict.py", "*,", "/,"): "an internal function, which its callers call in one way",
+    ("quaddyn/cli/tables.py", "*,", "/,"): "an internal function, which its callers call in one way",
     ("quaddyn/cli/console.py", "", "def done(self) -> int: ..."): "a protocol, which only type checkers use",
     (
         "quaddyn/cli/app.py",

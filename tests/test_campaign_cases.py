@@ -32,6 +32,8 @@ from quaddyn.campaigns import (
     store,
     trial_runner,
 )
+from quaddyn.campaigns.binomial_bounds import Threshold, search
+from quaddyn.campaigns.campaign import case_rng
 from quaddyn.campaigns.datasheet import (
     DataSheet,
     FailedCase,
@@ -50,7 +52,6 @@ from quaddyn.campaigns.executors import (
     count_worker_deaths,
 )
 from quaddyn.campaigns.store import StoredCase, _column_types, _common_type, _convert
-from quaddyn.campaigns.threshold_search import Threshold, search
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trial_runner import (
     RunEvaluation,
@@ -70,7 +71,6 @@ from quaddyn.campaigns.walking_campaigns import (
     SweepCampaign,
     VelocityLimitCampaign,
 )
-from quaddyn.campaigns.worker import case_rng
 from quaddyn.errors import CampaignError
 from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.robot.inertial_update import with_payload

@@ -16,7 +16,7 @@ from quaddyn.campaigns.identification import IdentificationCampaign, merge_accum
 from quaddyn.campaigns.verification import VerificationCampaign
 from quaddyn.campaigns.walking_campaigns import DEFAULT_COMMAND_SPEED, DIRECTIONS, YAW_RATE, GaitCampaign
 from quaddyn.identification import Accumulator, Samples, fit_accumulated, save_samples
-from quaddyn.identification.stacked_regressor import random_states
+from quaddyn.identification.base_parameters import random_states
 from quaddyn.locomotion import Morphology
 from quaddyn.reference import Reference
 

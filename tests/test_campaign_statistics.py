@@ -10,8 +10,16 @@ import pytest
 from raising import raises
 
 import quaddyn as qd
-from quaddyn.campaigns.binomial_bounds import incomplete_beta, interim_tests, interval, lower_bound, upper_bound
-from quaddyn.campaigns.threshold_search import Search, Threshold, search
+from quaddyn.campaigns.binomial_bounds import (
+    Search,
+    Threshold,
+    incomplete_beta,
+    interim_tests,
+    interval,
+    lower_bound,
+    search,
+    upper_bound,
+)
 
 
 def tail(k: int, n: int, p: float) -> float:

@@ -18,8 +18,8 @@ from slow_parameters import NIGHT
 
 from quaddyn import campaigns
 from quaddyn.campaigns import Failure, Progress, Store, run
+from quaddyn.campaigns.campaign import decode, decode_record, encode, encode_record
 from quaddyn.campaigns.executors import tls
-from quaddyn.campaigns.plain_values import decode, decode_record, encode, encode_record
 from quaddyn.errors import ArgumentError, ArgumentTypeError, CampaignError, StoreError, UnknownNameError
 
 
@@ -172,7 +172,7 @@ def test_store_of_another_version_is_rejected(tmp_path: Path, monkeypatch: pytes
     store = tmp_path / "runs.db"
     run(Throws(3), store=store)
     monkeypatch.setattr("quaddyn.campaigns.store.__version__", "99.0")
-    monkeypatch.setattr("quaddyn.campaigns.worker.__version__", "99.0")
+    monkeypatch.setattr("quaddyn.campaigns.campaign.__version__", "99.0")
     raises(StoreError, r"results of quaddyn 0.*, but this is quaddyn 99\.0", run, Throws(3), store=store)
 
 

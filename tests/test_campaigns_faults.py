@@ -25,8 +25,8 @@ from waiting import wait_for
 
 from quaddyn import campaigns
 from quaddyn.campaigns import DaskExecutor, Failure, Progress, Store, run
+from quaddyn.campaigns.campaign import encode, encode_record
 from quaddyn.campaigns.executors import ProcessPool, tls
-from quaddyn.campaigns.plain_values import encode, encode_record
 from quaddyn.errors import CampaignError, StoreError
 
 TESTS = Path(__file__).resolve().parent

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app, showing
 from quaddyn.cli import robots as checking
-from quaddyn.cli.renamed_options import with_new_names
+from quaddyn.cli.options import with_new_names
 from quaddyn.robot.catalogue import find_entry
 
 runner = CliRunner()

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.campaigns import process_pool, run, trial_campaign
-from quaddyn.campaigns.campaign import Record
+from quaddyn.campaigns.campaign import Record, case_rng
 from quaddyn.campaigns.datasheet import QUICK, DataSheet, Sheet, measure
 from quaddyn.campaigns.sheet_page import (
     BOTTOM,
@@ -31,7 +31,6 @@ from quaddyn.campaigns.sheet_page import (
 )
 from quaddyn.campaigns.store import Store
 from quaddyn.campaigns.trial import Trial
-from quaddyn.campaigns.worker import case_rng
 from quaddyn.cli import app
 
 

@@ -30,9 +30,8 @@ from quaddyn.demo import (
     supports_locomotion,
     teleoperation,
 )
-from quaddyn.demo.demo_terrain import parse_terrain
 from quaddyn.demo.locomotion_demo import crouched_configuration, frame_number
-from quaddyn.demo.locomotion_run import LocomotionRun
+from quaddyn.demo.locomotion_run import LocomotionRun, parse_terrain
 from quaddyn.demo.motion import JointSwingMotion, SquatMotion, contact_jacobian
 from quaddyn.demo.report import MIN_STORED_SAMPLES, DemoTimeSeries
 from quaddyn.locomotion import LocomotionController, Morphology
@@ -515,7 +514,7 @@ def test_realtime_run_lasts_as_long_as_its_duration() -> None:
 
 
 def test_gamepad_sticks_act_like_keys_and_sliders_set_gains() -> None:
-    from quaddyn.demo.teleoperation import SHIFT_FACTOR, GainSliders, velocity_from_keys
+    from quaddyn.demo.locomotion_run import SHIFT_FACTOR, GainSliders, velocity_from_keys
     from quaddyn.locomotion import LocomotionController, Morphology
 
     robot = qd.load("solo12")

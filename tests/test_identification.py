@@ -37,6 +37,7 @@ from quaddyn.identification import (
     split_samples,
     stream_samples,
 )
+from quaddyn.identification.base_parameters import random_states
 from quaddyn.identification.consistent_fit import (
     fit_consistent,
     from_log_cholesky,
@@ -48,7 +49,6 @@ from quaddyn.identification.consistent_fit import (
     thicken_pseudo_inertia,
 )
 from quaddyn.identification.samples import MeasuredForces
-from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.reference import Reference
 from quaddyn.reference.algorithms import INERTIAL_PARAMETERS, unit_inertia
 from quaddyn.robot import with_payload

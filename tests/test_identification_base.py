@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import quaddyn as qd
 from quaddyn.identification import base_parameters, group_by_rule
-from quaddyn.identification.stacked_regressor import StackedRegressor, random_states
+from quaddyn.identification.base_parameters import StackedRegressor, random_states
 
 INERTIA = '<inertial><origin xyz="0.01 0.02 0.03"/><mass value="1"/><inertia ixx="0.02" iyy="0.03" izz="0.04" '
 INERTIA += 'ixy="0.001" ixz="0.002" iyz="0.003"/></inertial>'

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app, identifying
 from quaddyn.identification import MotionRange, Samples, base_parameters, identify, load_samples, save_samples
-from quaddyn.identification.misfit import UNKNOWN_CAUSE, likely_causes
-from quaddyn.identification.stacked_regressor import random_states
+from quaddyn.identification.base_parameters import random_states
+from quaddyn.identification.fit import UNKNOWN_CAUSE, likely_causes
 
 RUNNER = CliRunner()
 

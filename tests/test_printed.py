@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.campaigns import Progress
 from quaddyn.cli import app, codegen, console, identifying, robots, tables
-from quaddyn.cli.verdict import Verdict
+from quaddyn.cli.tables import Verdict
 from quaddyn.demo.report import DemoCheck, DemoReport, RequestedValue, TorqueRange
 from quaddyn.robot.report import ValidationReport
 from quaddyn.urdf.tree import Finding, Where

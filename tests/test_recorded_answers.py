@@ -14,8 +14,8 @@ from wbc_elements import ELEMENTS, ROBOTS, contacts_for, state
 
 import quaddyn as qd
 from quaddyn.identification import base_parameters, exciting_trajectory, fit_actuators, identify
+from quaddyn.identification.base_parameters import random_states
 from quaddyn.identification.samples import Samples
-from quaddyn.identification.stacked_regressor import random_states
 from quaddyn.runtime import ControlLoop, HangingRobot, Operator, RealTimeOptions, Safety, WalkingController, preflight
 from quaddyn.runtime.simulated_interface import PlantInterface
 from quaddyn.simulation import Encoders, FootSensors, Imu, Sensors, Simulation

@@ -15,7 +15,7 @@ import quaddyn as qd
 from quaddyn.__main__ import main as start
 from quaddyn.cli import tables
 from quaddyn.cli.app import main, print_error
-from quaddyn.cli.verdict import Verdict
+from quaddyn.cli.tables import Verdict
 from quaddyn.verification import cross_check
 
 

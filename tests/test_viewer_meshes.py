@@ -14,8 +14,17 @@ from raising import raises
 
 from quaddyn.viewer import MeshError
 from quaddyn.viewer.figure import MAX_FIELD_SAMPLES, triangulate_height_field
-from quaddyn.viewer.mesh import AdjacentFiles, read_mesh
-from quaddyn.viewer.parts import Part, make_arrow, make_box, make_capsule, make_cylinder, make_sphere, triangulate_fans
+from quaddyn.viewer.mesh import (
+    AdjacentFiles,
+    Part,
+    make_arrow,
+    make_box,
+    make_capsule,
+    make_cylinder,
+    make_sphere,
+    read_mesh,
+    triangulate_fans,
+)
 
 # The unit cube with outward faces, which all file formats can represent.
 VERTICES = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)

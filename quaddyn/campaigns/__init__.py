@@ -5,12 +5,22 @@ A `Campaign` defines cases and a pure function of a case; `run` evaluates it on 
 """
 
 from ..deprecation import renamed_modules, renamed_names
-from .campaign import Campaign, Failure, Record, campaign_option, count_option, hash_texts
+from .campaign import (
+    Campaign,
+    Failure,
+    PlainValue,
+    Record,
+    campaign_option,
+    case_rng,
+    count_option,
+    hash_robot,
+    hash_texts,
+    load_cached_robot,
+    rerun_case,
+)
 from .campaign_runner import OutcomeCounts, Progress, Summary, run
 from .executors import DaskExecutor, InsecureClusterWarning, dask_executor, process_pool
-from .plain_values import PlainValue
 from .store import Store, StoredCase
-from .worker import case_rng, hash_robot, load_cached_robot, rerun_case
 
 __all__ = [
     "Campaign",
@@ -45,15 +55,19 @@ renamed_modules(
     {
         **dict.fromkeys(_WALKING, "walking_campaigns"),
         "agreement": "verification",
+        "plain_values": "campaign",
+        "threshold_search": "binomial_bounds",
+        "trial_batch": "trial_campaign",
+        "worker": "campaign",
         "dask_cluster": "executors",
         "driving": "trial_runner",
         "outcome_counts": "campaign_runner",
         "sheet_text": "sheet_page",
         "statistics": "binomial_bounds",
         "trial_terrain": "trial_runner",
-        "worker_calls": "worker",
+        "worker_calls": "campaign",
         "worker_failures": "executors",
-        "worker_memory": "worker",
+        "worker_memory": "campaign",
         "worker_processes": "executors",
     },
 )

@@ -18,11 +18,9 @@ from typing import Any, NamedTuple, Self
 from ..deprecation import renamed_attributes, renamed_fields, renamed_parameters
 from ..errors import ArgumentError, CampaignError
 from ..operating_system import usable_processors
-from .campaign import Campaign, Failure, Record
+from .campaign import Campaign, Failure, Record, WorkerReply, encode, run_cases
 from .executors import MAX_WORKER_DEATHS, count_worker_deaths
-from .plain_values import encode
 from .store import COMMIT_INTERVAL, MEMORY, Store, StoredCase
-from .worker import WorkerReply, run_cases
 
 #: Number of examples stored for each reason.
 MAX_EXAMPLES = 5

@@ -23,11 +23,10 @@ from ..locomotion import FEET, GAITS, LocomotionController, Morphology
 from ..robot import CATALOGUE
 from ..version import __version__
 from . import walking_campaigns
-from .campaign import Failure, campaign_option, count_option
+from .binomial_bounds import Search, Threshold, TrialRequest, search
+from .campaign import Failure, campaign_option, case_rng, count_option, encode, load_cached_robot
 from .campaign_runner import Progress, run
-from .plain_values import encode
 from .store import MEMORY, Store, StoredCase
-from .threshold_search import Search, Threshold, TrialRequest, search
 from .trial import ALL_PLANTS, Trial
 from .trial_campaign import DEFAULT_COMMAND_SPEED, TrialCampaign
 from .walking_campaigns import (
@@ -41,7 +40,6 @@ from .walking_campaigns import (
     run_time,
     starts_as_trot,
 )
-from .worker import case_rng, load_cached_robot
 
 #: Gaits whose speed is measured.
 MOVING_GAITS = tuple(name for name, gait in GAITS.items() if gait.has_swing_phase)

@@ -14,8 +14,7 @@ from ..deprecation import renamed_names
 from ..errors import ArgumentError
 from ..identification import Accumulator, BaseParameters, base_parameters, stream_samples
 from ..robot import Robot
-from .campaign import Campaign, Failure, Record, campaign_option, hash_texts
-from .worker import hash_robot, load_cached_robot
+from .campaign import Campaign, Failure, Record, campaign_option, hash_robot, hash_texts, load_cached_robot
 
 
 @dataclass(frozen=True, kw_only=True)

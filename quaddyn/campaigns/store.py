@@ -29,9 +29,20 @@ from ..errors import ArgumentError, CampaignError, StoreError, UnknownNameError
 from ..extras import import_extra
 from ..safe_files import file_errors
 from ..version import __version__
-from .campaign import Campaign, Failure, Record, current_name, find
-from .plain_values import decode, decode_record, encode, key, shorten
-from .worker import Outcome, Worker
+from .campaign import (
+    Campaign,
+    Failure,
+    Outcome,
+    Record,
+    Worker,
+    current_name,
+    decode,
+    decode_record,
+    encode,
+    find,
+    key,
+    shorten,
+)
 
 if TYPE_CHECKING:
     import pandas

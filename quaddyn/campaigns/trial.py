@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..deprecation import renamed_fields
 from ..errors import ArgumentError, UnknownNameError
-from .plain_values import PlainValue
+from .campaign import PlainValue
 
 PLANTS = ("embedded", "mujoco")
 #: All plants of trials: a kind, or a kind and its contact model.

@@ -33,9 +33,8 @@ from ..robot.inertial_update import with_inertials
 from ..simulation import Actuators, Encoders, Imu, MujocoPlant, Plant, Sensors, Simulation
 from ..simulation.terrain import Box, HeightField, Plane, Surface, Terrain
 from ..urdf.tree import Array, Inertial, frozen
-from .campaign import Record
+from .campaign import Record, case_rng, load_cached_robot
 from .trial import Trial
-from .worker import case_rng, load_cached_robot
 
 #: Length of level ground before stairs, rubble and relief, from the center of the feet, and length of these [l].
 LEVEL_LENGTH, FIELD_LENGTH = 1.0, 4.0

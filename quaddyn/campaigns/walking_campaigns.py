@@ -22,7 +22,7 @@ from ..deprecation import renamed_fields, renamed_names
 from ..errors import ArgumentError
 from ..locomotion import GAITS, Gait, LocomotionController, Morphology
 from ..locomotion.gait import find_gait
-from .campaign import campaign_option, count_option
+from .campaign import campaign_option, case_rng, count_option, load_cached_robot
 from .trial import ALL_PLANTS, PLANTS, Trial
 from .trial_campaign import (
     DEFAULT_COMMAND_SPEED,
@@ -34,7 +34,6 @@ from .trial_campaign import (
     robot_option,
 )
 from .trial_runner import COMMAND_START_TIME, FIELD_LENGTH, LEVEL_LENGTH, N_STAIR_STEPS, check_options
-from .worker import case_rng, load_cached_robot
 
 #: Function that returns the fields of a trial other than robot, plant and seed, from a size and random numbers.
 Draw = Callable[[Morphology, float, np.random.Generator], dict[str, Any]]

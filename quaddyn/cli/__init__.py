@@ -4,7 +4,7 @@ A subcommand lives in a module by its subject and registers itself on `app`; thi
 them.
 """
 
-from . import robots, converting, showing, campaigning, sheets, control, identifying, preflight, logs, codegen, doctor  # isort: skip
+from . import robots, converting, showing, campaigning, control, identifying, preflight, logs, codegen, doctor  # isort: skip
 from .app import app, main
 
 __all__ = [
@@ -19,6 +19,5 @@ __all__ = [
     "main",
     "preflight",
     "robots",
-    "sheets",
     "showing",
 ]

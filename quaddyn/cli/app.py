@@ -14,8 +14,8 @@ from rich.markup import escape
 from ..errors import QuaddynError
 from ..operating_system import describe_os_error
 from ..version import __version__
-from .completion import COMPLETIONS
 from .console import err, out
+from .options import COMPLETIONS
 
 #: Exit codes for an invalid argument or file, and for an interrupt (128 + SIGINT, as in shells).
 EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130

@@ -1,49 +1,167 @@
-"""`quaddyn campaign`: runs many cases of an experiment, summarizes stored results, and replays cases."""
+"""`quaddyn campaign` and `quaddyn datasheet`: many cases of an experiment, stored results, replay, and data sheets.
+
+The fields of a campaign are options of its command.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import json
 import logging
 import shlex
 import sys
+import types
+import typing
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import typer
 from rich import box
 from rich.markup import escape
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from .. import campaigns
 from ..campaigns import Campaign, Failure, OutcomeCounts, Store
 from ..campaigns.binomial_bounds import interval
-from ..campaigns.campaign import RENAMED_CAMPAIGNS, find, import_campaign, names
+from ..campaigns.campaign import RENAMED_CAMPAIGNS, encode_record, find, import_campaign, names
 from ..campaigns.campaign_runner import count_by_field
 from ..campaigns.executors import tls
-from ..campaigns.plain_values import encode_record
 from ..deprecation import RENAMED
 from ..errors import ArgumentError
+from ..robot import CATALOGUE
 from .app import app
-from .campaign_options import make_command, renamed_fields_of
 from .console import (
     PAGE_ENDINGS,
     campaign_progress,
     check_writable,
     err,
     is_terminal,
+    make_display,
     out,
     print_text,
     wait_for_interrupt,
 )
-from .renamed_options import renamed_options, warn_renamed
+from .options import COMPLETIONS, renamed_options, warn_renamed
 
 if TYPE_CHECKING:
     from ..campaigns import Summary
+
+
+_NONE = type(None)
+
+
+def make_command(
+    kind: type[Campaign[Any]], action: Callable[..., None], common: Mapping[str, Any]
+) -> Callable[..., None]:
+    """Returns a command function for typer whose options are the fields of a campaign class and `common` options.
+
+    Args:
+        kind: campaign class, whose fields become options.
+        action: called with the campaign, and with the common options by name.
+        common: type, annotated with `typer.Option`, and default of each common option.
+    """
+    options = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    if clash := options.keys() & common.keys():
+        raise ArgumentError(
+            f"campaign {kind.name!r}: fields {', '.join(sorted(clash))} have the names of common options; rename them"
+        )
+    hints = typing.get_type_hints(kind)
+
+    def run(**arguments: Any) -> None:
+        values = {name: _option_value(name, hints[name], arguments.pop(name)) for name in options}
+        action(kind(**{name: v for name, v in values.items() if v is not _Default}), **arguments)
+
+    parameters = [_make_parameter(f, hints[f.name]) for f in options.values()]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+        for name, (annotation, default) in common.items()
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    run.__doc__ = kind.__doc__
+    return run
+
+
+def renamed_fields_of(kind: type[Campaign[Any]]) -> dict[str, str]:
+    """Returns the new option by the old one for each renamed field of a campaign class."""
+    out = {}
+    for parent in kind.__mro__:
+        prefix = f"{parent.__module__}.{parent.__qualname__}("
+        for old, new in RENAMED.items():
+            if old.startswith(prefix):
+                out["--" + old[len(prefix) : -1].replace("_", "-")] = "--" + new.replace("_", "-")
+    return out
+
+
+class _Default:
+    """Marker of an option that was not given, for which the default of the campaign applies."""
+
+
+def _make_parameter(field: dataclasses.Field[Any], hint: Any) -> inspect.Parameter:
+    """Returns the parameter of a command function for a field."""
+    is_required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    flag = "--" + field.name.replace("_", "-")
+    help_text = str(field.metadata.get("help", ""))
+    kinds, takes_several = _value_types(hint)
+    if not is_required and not takes_several and kinds != (bool,):
+        default_value = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        if default_value not in (None, "", ()):
+            help_text = f"{help_text} [default: {default_value}]".strip()
+    kind: Any = kinds[0] if len(kinds) == 1 else str
+    names = [f"{flag}/--no-{flag[2:]}"] if kind is bool and not takes_several else [flag]
+    completion = COMPLETIONS.get(field.name) if str in kinds else None
+    annotation: Any
+    if takes_several:
+        help_text = f"{help_text}; separated by commas, or repeated".strip("; ")
+        option = typer.Option(*names, help=help_text, show_default=False, autocompletion=completion)
+        annotation = Annotated[list[str] if is_required else list[str] | None, option]
+    else:
+        option = typer.Option(*names, help=help_text, show_default=False, autocompletion=completion)
+        annotation = Annotated[kind if is_required else kind | None, option]
+    default = inspect.Parameter.empty if is_required else None
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _value_types(hint: Any) -> tuple[tuple[type, ...], bool]:
+    """Returns the types of one value of an annotation, and whether the option takes several values."""
+    if typing.get_origin(hint) is tuple:
+        inner = [a for a in typing.get_args(hint) if a is not Ellipsis]
+        found = {kind: None for a in inner for kind in _value_types(a)[0]}
+        return tuple(found), True
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        parts = [_value_types(a) for a in typing.get_args(hint) if a is not _NONE]
+        return tuple({kind: None for kinds, _ in parts for kind in kinds}), any(several for _, several in parts)
+    return (hint,), False
+
+
+def _option_value(name: str, hint: Any, given: Any) -> Any:
+    """Returns the value of an option from the command line, or `_Default` if it was not given."""
+    if given is None:
+        return _Default
+    kinds, several = _value_types(hint)
+    if several:
+        words = [word.strip() for text in given for word in text.split(",")]
+        return tuple(_parse_word(name, kinds, word) for word in words if word)
+    return _parse_word(name, kinds, given) if isinstance(given, str) else given
+
+
+def _parse_word(name: str, kinds: tuple[type, ...], word: str) -> Any:
+    """Returns a word, converted to the first of int, float, bool and str that is in `kinds` and accepts it."""
+    for kind in (int, float, bool, str):
+        if kind not in kinds:
+            continue
+        try:
+            return {"true": True, "false": False}[word.lower()] if kind is bool else kind(word)
+        except (ValueError, KeyError):
+            continue
+    raise ArgumentError(f"--{name.replace('_', '-')}: expected {' or '.join(k.__name__ for k in kinds)}, got {word!r}")
+
 
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="file with stored results")]
 CampaignOption = Annotated[
@@ -418,3 +536,83 @@ def _print_outcomes(tally: OutcomeCounts, store: str) -> None:
     first = next((n for numbers in tally.examples.values() for n in numbers), None)
     if first is not None and store:
         print_text(f"to replay one of them: quaddyn replay {shlex.quote(f'{store}#{first}')} --record out.html")
+
+
+@app.command(cls=renamed_options("datasheet", {"--against": "--compare", "--bounds": "--only"}))
+def datasheet(
+    robot: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE", help="a quadruped: catalogue name or URDF file", autocompletion=COMPLETIONS["robot"]
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="HTML page to write; default: NAME.html in the current folder")
+    ] = None,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="another robot to show on the same page; repeatable",
+            autocompletion=COMPLETIONS["robot"],
+        ),
+    ] = None,
+    workers: WorkersOption = None,
+    dask: DaskOption = None,
+    tls_ca: CaOption = None,
+    tls_cert: CertOption = None,
+    tls_key: KeyOption = None,
+    device: DeviceOption = "cpu",
+    store: Annotated[
+        Path | None, typer.Option(help="file for all trials, created or continued; default: the page's name with .db")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="bounds for 80 % instead of 95 % success, with fewer push directions")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="measure only these limits: push, friction, slope, ...; repeatable",
+            autocompletion=COMPLETIONS["only"],
+        ),
+    ] = None,
+    directions: Annotated[
+        int | None, typer.Option(min=1, help="number of push directions; default: 8, or 4 with --quick")
+    ] = None,
+    plant: Annotated[str, typer.Option(help="embedded or mujoco", autocompletion=COMPLETIONS["plant"])] = "embedded",
+    seed: Annotated[int, typer.Option(min=0, help="random seed of all trials")] = 0,
+) -> None:
+    """Measure the limits of a robot as an HTML page: speed, pushes, friction, slope, steps, payload, delay.
+
+    Runs some thousand trials of four simulated seconds: 10 to 20 minutes on 8 cores, a quarter with --quick. An
+    interrupted measurement continues from its store. `quaddyn replay STORE#NUMBER` shows a trial in the viewer.
+    """
+    from ..campaigns.datasheet import QUICK, DataSheet, MeasurementProgress, measure
+    from ..campaigns.sheet_page import page
+
+    check_device(device)
+    name = robot if robot in CATALOGUE else Path(robot).stem
+    out = Path(f"{name}.html") if out is None else out
+    store = out.with_suffix(".db") if store is None else store
+    check_writable(out, PAGE_ENDINGS)
+    check_writable(store)
+    settings = (QUICK if quick else {}) | ({} if directions is None else {"directions": directions})
+    campaign = DataSheet(robot=(robot, *(compare or ())), plant=plant, seed=seed, bounds=tuple(only or ()), **settings)
+    columns = (
+        TextColumn("measuring"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total} bounds"),
+        TextColumn("{task.fields[trials]:,} trials"),
+        TimeElapsedColumn(),
+    )
+    with make_display(*columns) as display:
+        task = display.add_task("", total=None, trials=0)
+
+        def on_progress(current: MeasurementProgress) -> None:
+            display.update(task, completed=current.found, total=current.total, trials=current.trials)
+
+        with open_executor(workers, dask, tls(tls_ca, tls_cert, tls_key)) as pool:
+            sheet = measure(campaign, pool, str(store), progress=on_progress)
+    out.write_text(page(sheet), encoding="utf-8")
+    print_text(f"wrote {out}: {sheet.trials:,} trials, {sheet.seconds:,.0f} s of CPU time; trials stored in {store}")

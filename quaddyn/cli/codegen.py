@@ -10,9 +10,8 @@ import typer
 from ..errors import ArgumentError, UnknownNameError
 from ..robot import CATALOGUE, Robot, load
 from .app import PackagesOption, RobotArgument, RootOption, app
-from .completion import complete_from
 from .console import print_text, progress
-from .renamed_options import renamed_options
+from .options import complete_from, renamed_options
 
 if TYPE_CHECKING:
     from ..exports.source_files import SourceFiles

@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from .app import app
 from .campaigning import CampaignOption, replay_case
 from .console import out, print_text
-from .renamed_options import renamed_options
+from .options import renamed_options
 
 if TYPE_CHECKING:
     from ..wbc import TickReplay

@@ -21,7 +21,7 @@ from .app import PackagesOption, RobotArgument, app
 from .console import check_writable, print_text
 
 if TYPE_CHECKING:
-    from ..viewer.parts import Part
+    from ..viewer.mesh import Part
 
 SINGLE_QUOTE = "'"
 #: Suffixes of MJCF files.
@@ -122,8 +122,7 @@ def _copy_meshes(
 
 def _copy_mesh(shape: MeshShape, folder: Path, number: int, formats: tuple[str, ...] | None) -> str | None:
     """Copies a mesh to a folder, see `_copy_meshes`; returns its name, None if it cannot be read."""
-    from ..viewer.mesh import MAX_BYTES, read_mesh
-    from ..viewer.parts import MeshError
+    from ..viewer.mesh import MAX_BYTES, MeshError, read_mesh
 
     path = shape.path
     assert path is not None

@@ -23,8 +23,8 @@ from ..safe_files import read_regular_file
 from ..urdf.mjcf import is_mjcf
 from ..urdf.tree import Array
 from .app import EXIT_REDUCED, MimicOption, PackagesOption, RobotArgument, RootOption, app
-from .completion import COMPLETIONS
 from .console import check_writable, err, out, print_text, progress_bar, use_one_linear_algebra_thread
+from .options import COMPLETIONS
 
 if TYPE_CHECKING:
     from ..identification import Identification, MotionRange, Samples, Validation

@@ -15,9 +15,8 @@ from rich.markup import escape
 
 from ..errors import ArgumentError
 from .app import LOOPBACK_ADDRESS, HostOption, PackagesOption, PortOption, app
-from .completion import COMPLETIONS
 from .console import PAGE_ENDINGS, check_writable, err, out, page_addresses, print_text, wait_for_interrupt
-from .renamed_options import renamed_commands
+from .options import COMPLETIONS, renamed_commands
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
@@ -77,7 +76,7 @@ def plot(
     to: Annotated[Path, typer.Option("--out", help="PNG, PDF or SVG file to write")] = Path("log.png"),
 ) -> None:
     """Draw positions, velocities, torques, forces and, of recordings, lateness over time."""
-    from ..demo.plot import KINDS
+    from ..demo.report import KINDS
     from ..runtime import load_log
 
     check_writable(to, KINDS)

@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..robot import load
 from .app import PackagesOption, RobotArgument, app
 from .console import print_text
-from .renamed_options import renamed_options
+from .options import renamed_options
 
 #: Exit code if nothing was tested because the user declined.
 DECLINED = 3

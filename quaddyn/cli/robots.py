@@ -9,10 +9,9 @@ import typer
 
 from ..robot import CATALOGUE, load
 from .app import EXIT_INTERRUPTED_AFTER_REPORT, PackagesOption, RootOption, app
-from .completion import COMPLETIONS
 from .console import err, progress
-from .tables import print_report, print_robots, print_summary
-from .verdict import Verdict, add_cross_check, validate
+from .options import COMPLETIONS
+from .tables import Verdict, add_cross_check, print_report, print_robots, print_summary, validate
 
 
 @app.command()

@@ -27,7 +27,6 @@ from .app import (
     RootOption,
     app,
 )
-from .completion import COMPLETIONS
 from .console import (
     PAGE_ENDINGS,
     check_writable,
@@ -40,7 +39,7 @@ from .console import (
     progress_bar,
     wait_for_interrupt,
 )
-from .renamed_options import renamed_options
+from .options import COMPLETIONS, renamed_options
 from .tables import demo_json, legs_json, print_demo, print_legs, print_reduced_requests
 
 if TYPE_CHECKING:

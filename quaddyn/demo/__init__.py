@@ -3,8 +3,7 @@
 from ..deprecation import renamed_names
 from .locomotion_demo import Push, check_plant, crouched_configuration, run_locomotion_demo, supports_locomotion
 from .locomotion_run import JumpRequest
-from .plot import check_output, check_plot
-from .report import DemoCheck, DemoReport, RequestedValue, TorqueRange
+from .report import DemoCheck, DemoReport, RequestedValue, TorqueRange, check_output, check_plot
 from .squat_demo import run_squat_demo
 
 __all__ = [

@@ -24,11 +24,8 @@ from ..robot.legs import find_wheels
 from ..simulation import MujocoPlant, Simulation
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array
-from .demo_terrain import parse_terrain
-from .locomotion_run import JumpRequest, LocomotionRun
-from .plot import check_output, check_plot, draw
-from .report import DemoReport, DemoTimeSeries, RequestedValue
-from .teleoperation import HELP, GainSliders, velocity_from_keys
+from .locomotion_run import HELP, GainSliders, JumpRequest, LocomotionRun, parse_terrain, velocity_from_keys
+from .report import DemoReport, DemoTimeSeries, RequestedValue, check_output, check_plot, draw
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
@@ -271,7 +268,7 @@ def run_locomotion_demo(
                 None if viewer is None else velocity_from_keys(viewer.pressed_keys, morphology, viewer.gamepad_axes)
             )
             if gains is not None and viewer is not None:
-                gains.apply(viewer.sliders)
+                gains.apply(viewer.server)
             can_jump = (
                 run.rise_time is not None
                 and t > run.rise_time + STAND_TIME * morphology.time_scale

@@ -1,6 +1,9 @@
 """`LocomotionRun`: one run of a quadruped, tick by tick, with its measured figures.
 
 A `JumpRequest` is a jump requested in the demo; a `JumpMonitor` compares it with its plan.
+
+`parse_terrain` makes a terrain, a slope, stairs or waves, from text.  Teleoperation takes velocity commands from keys
+and a gamepad on the page of the viewer, and gains from sliders.
 """
 
 from __future__ import annotations
@@ -8,14 +11,15 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pinocchio as pin
 
 from ..contact.contact_set import cross_matrix
 from ..dynamics import Dynamics, State
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import (
     FEET,
     GAIT_LIMIT_MESSAGE,
@@ -23,12 +27,204 @@ from ..locomotion import (
     LocomotionCommand,
     LocomotionController,
     LocomotionMode,
+    Morphology,
     heading_axes,
 )
 from ..operating_system import cpu_name
+from ..robot import Robot
 from ..simulation import Plant
-from ..urdf.tree import Array
+from ..simulation.terrain import Box, HeightField, Plane, Terrain, stairs
+from ..urdf.tree import Array, frozen
 from .report import DemoCheck, DemoReport, DemoTimeSeries, RequestedValue, round_trip_error, torque_ranges
+
+if TYPE_CHECKING:
+    from ..viewer import Viewer
+
+
+#: Format of each kind of terrain.
+KINDS = {
+    "slope": "slope=DEGREES[,DIRECTION]: a plane that rises ahead of the robot, or DIRECTION degrees to its left",
+    "stairs": "stairs=RISE,TREAD [m]: five steps up to a platform",
+    "waves": "waves=HEIGHT,LENGTH [m]: smooth waves, level where the robot starts",
+}
+#: Number of steps of the stairs, and length of the platform at their top [m].
+N_STAIR_STEPS, PLATFORM_LENGTH = 5, 20.0
+#: Half the side length of the field of waves [m], and samples per wave length.
+WAVES_HALF_SIZE, SAMPLES_PER_WAVE = 8.0, 12
+
+
+class DemoTerrain(NamedTuple):
+    """Terrain of a demo.
+
+    Attributes:
+        terrain: surfaces.
+        tilt: (3, 3) rotation from level ground to a slope; identity for other terrains.
+    """
+
+    terrain: Terrain
+    tilt: Array
+
+
+def parse_terrain(text: str, robot: Robot) -> DemoTerrain:
+    """Returns the terrain of a specification, ahead of a robot in its home configuration.
+
+    Args:
+        text: specification as in `KINDS`, such as "slope=10", "slope=10,180" (downhill), "stairs=0.05,0.3" or
+            "waves=0.05,0.6".
+        robot: quadruped with a free root.
+
+    Raises:
+        UnknownNameError: an unknown kind of terrain.
+        ArgumentError: wrong number of values, or a value out of range.
+    """
+    kind, _, values = text.partition("=")
+    if kind not in KINDS:
+        raise UnknownNameError("terrain", kind, KINDS)
+    try:
+        numbers = [float(part) for part in values.split(",")]
+    except ValueError:
+        numbers = []
+    min_count, max_count = (1, 2) if kind == "slope" else (2, 2)
+    if not (min_count <= len(numbers) <= max_count and all(map(math.isfinite, numbers))):
+        raise ArgumentError(f"terrain: expected {KINDS[kind]}; got {text!r}")
+    scales = Morphology.from_robot(robot)
+    yaw = scales.yaw(robot.q_home)
+    if kind == "slope":
+        angle, direction = math.radians(numbers[0]), math.radians(sum(numbers[1:]))
+        if not abs(angle) <= math.radians(45.0):
+            raise ArgumentError(f"terrain: expected a slope of at most 45 degrees, got {text!r}")
+        plane = Plane.slope(angle, heading=yaw + direction)
+        return DemoTerrain(Terrain.from_surfaces(plane), plane.tilt)
+    height, length = numbers
+    if not (0.0 < height <= 2.0 * scales.length and 0.2 * height <= length <= 100.0 * scales.length):
+        raise ArgumentError(
+            f"terrain: expected {KINDS[kind]}, with HEIGHT at most twice the leg length {scales.length:.2f} m; "
+            f"got {text!r}"
+        )
+    start_distance = float(np.abs(scales.nominal_stance[:, 0]).max()) + 0.5 * scales.length
+    if kind == "stairs":
+        stairs_end = start_distance + N_STAIR_STEPS * length
+        platform_center = stairs_end + 0.5 * PLATFORM_LENGTH
+        R = pin.exp3(np.array([0.0, 0.0, yaw]))
+        platform = Box(
+            R @ (platform_center, 0.0, 0.5 * N_STAIR_STEPS * height),
+            np.array([PLATFORM_LENGTH, 4.0, N_STAIR_STEPS * height]),
+            R,
+        )
+        stair_boxes = stairs(N_STAIR_STEPS, rise=height, tread=length, distance=start_distance, heading=yaw)
+        return DemoTerrain(Terrain.from_surfaces([Plane.floor(), *stair_boxes, platform]), frozen(np.eye(3)))
+
+    def waves(x: Array, y: Array) -> Array:
+        amplitude_scale = np.clip((np.hypot(x, y) - start_distance) / length, 0.0, 1.0)
+        wave_number = 2.0 * math.pi / length
+        return np.asarray(0.5 * height * amplitude_scale * np.sin(wave_number * x) * np.cos(wave_number * y))
+
+    half_size = max(WAVES_HALF_SIZE, 10.0 * scales.length)
+    field = HeightField.from_function(
+        waves,
+        (-half_size, half_size),
+        (-half_size, half_size),
+        spacing=max(length / SAMPLES_PER_WAVE, half_size / 500.0),
+    )
+    return DemoTerrain(Terrain.from_surfaces(field), frozen(np.eye(3)))
+
+
+#: Direction of each key: forward, leftward, turning left.
+DIRECTIONS = {
+    "KeyW": (1.0, 0.0, 0.0),
+    "ArrowUp": (1.0, 0.0, 0.0),
+    "KeyS": (-1.0, 0.0, 0.0),
+    "ArrowDown": (-1.0, 0.0, 0.0),
+    "KeyQ": (0.0, 1.0, 0.0),
+    "KeyE": (0.0, -1.0, 0.0),
+    "KeyA": (0.0, 0.0, 1.0),
+    "ArrowLeft": (0.0, 0.0, 1.0),
+    "KeyD": (0.0, 0.0, -1.0),
+    "ArrowRight": (0.0, 0.0, -1.0),
+}
+#: Forward and lateral speed [sqrt(g l)] and yaw rate [sqrt(g / l)] of a key, and their factor with shift.
+KEY_SPEEDS, SHIFT_FACTOR = (0.25, 0.2, 0.12), 1.5
+HELP = "W S or up down: along; A D or left right: turn; Q E: sideways; shift: faster; or a gamepad"
+#: Tasks of whole-body control by their title on the page, and limits of the scales of stiffness and damping.
+TASKS = {"height": ("com",), "attitude of the trunk": ("base",), "feet in the air": FEET}
+MIN_STIFFNESS_SCALE, MAX_STIFFNESS_SCALE, MIN_DAMPING_SCALE, MAX_DAMPING_SCALE = 0.25, 4.0, 0.3, 2.0
+
+
+def velocity_from_keys(
+    keys: Collection[str], proportions: Morphology, axes: tuple[float, float, float] = (0.0, 0.0, 0.0)
+) -> Array | None:
+    """Returns the velocity command (3,) of pressed keys and gamepad sticks; None without either.
+
+    Opposite keys cancel, and two keys for the same direction count once. A stick at its end counts as a key with shift;
+    sticks add to keys.
+
+    Args:
+        keys: pressed keys.
+        proportions: scales of the robot.
+        axes: gamepad stick deflections forward, leftward and turning left, -1 to 1.
+
+    Returns:
+        Forward and leftward velocity [m/s] and yaw rate [rad/s], or None.
+    """
+    directions = [DIRECTIONS[key] for key in keys if key in DIRECTIONS]
+    if not directions and not any(axes):
+        return None
+    pressed = np.array(directions, dtype=np.float64).reshape(-1, 3).sum(axis=0)
+    fraction = np.clip(pressed, -1.0, 1.0) * (SHIFT_FACTOR if "ShiftLeft" in keys else 1.0)
+    fraction = np.clip(fraction + SHIFT_FACTOR * np.array(axes), -SHIFT_FACTOR, SHIFT_FACTOR)
+    p = proportions
+    return np.asarray(
+        fraction
+        * np.array([KEY_SPEEDS[0] * p.speed_scale, KEY_SPEEDS[1] * p.speed_scale, KEY_SPEEDS[2] / p.time_scale])
+    )
+
+
+class GainSliders:
+    """Sliders for the gains of whole-body control.
+
+    Args:
+        controller: controller whose gains are scaled, from their present values on.
+        viewer: viewer whose page has the sliders.
+    """
+
+    def __init__(self, controller: LocomotionController, viewer: Viewer) -> None:
+        self._tasks = controller.wbc.tasks
+        names = [name for group in TASKS.values() for name in group]
+        self._initial_gains = {name: (self._tasks[name].stiffness, self._tasks[name].damping) for name in names}
+        for task_group in TASKS:
+            viewer.add_slider(
+                _stiffness_slider(task_group), MIN_STIFFNESS_SCALE, MAX_STIFFNESS_SCALE, 1.0, unit="x", group="gains"
+            )
+            viewer.add_slider(
+                _damping_slider(task_group), MIN_DAMPING_SCALE, MAX_DAMPING_SCALE, 1.0, unit="x critical", group="gains"
+            )
+        self._last_values = viewer.server
+
+    def apply(self, sliders: Mapping[str, float]) -> None:
+        """Sets the gains of all tasks if a slider has changed.
+
+        Args:
+            sliders: scale of stiffness or damping by slider name, dimensionless.
+        """
+        if sliders == self._last_values:
+            return
+        self._last_values = dict(sliders)
+        for group, names in TASKS.items():
+            stiffness_scale, damping_scale = sliders[_stiffness_slider(group)], sliders[_damping_slider(group)]
+            for name in names:
+                kp, kd = self._initial_gains[name]
+                self._tasks[name].gains(stiffness_scale * kp, damping_scale * np.sqrt(stiffness_scale) * kd)
+
+
+def _stiffness_slider(group: str) -> str:
+    """Returns the name of the stiffness slider of a group of tasks."""
+    return f"{group}: stiffness"
+
+
+def _damping_slider(group: str) -> str:
+    """Returns the name of the damping slider of a group of tasks."""
+    return f"{group}: damping"
+
 
 #: Maximum landing error of the feet [leg lengths], and maximum relative error of the rise.
 MAX_LANDING_ERROR, MAX_RISE_ERROR = 0.1, 0.15

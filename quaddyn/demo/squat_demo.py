@@ -27,8 +27,17 @@ from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .locomotion_demo import frame_number
 from .motion import MAX_ACCELERATION_FRACTION, DemoMotion, JointSwingMotion, SquatMotion, gravity_magnitude
-from .plot import check_output, check_plot, draw
-from .report import DemoCheck, DemoRecorder, DemoReport, DemoTimeSeries, round_trip_error, torque_ranges
+from .report import (
+    DemoCheck,
+    DemoRecorder,
+    DemoReport,
+    DemoTimeSeries,
+    check_output,
+    check_plot,
+    draw,
+    round_trip_error,
+    torque_ranges,
+)
 
 if TYPE_CHECKING:
     from ..viewer import Viewer

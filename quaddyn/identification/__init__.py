@@ -9,10 +9,9 @@ from .accumulator import Accumulator
 from .actuator_fit import ActuatorFit, fit_actuators
 from .base_parameters import BaseParameters, Grouping, RankCertificate, base_parameters, group_by_rule
 from .excitation import FourierTrajectory, exciting_trajectory
-from .fit import fit_accumulated, identify
+from .fit import fit_accumulated, identify, likely_causes
 from .identification_result import Identification, Validation
 from .log_samples import accelerations, low_pass, samples_from_columns
-from .misfit import likely_causes
 from .sample_files import load_samples, save_samples, stream_samples
 from .samples import MotionRange, Samples, split_samples
 

@@ -22,9 +22,8 @@ from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..safe_files import DAMAGED_ARCHIVE_ERRORS
 from ..urdf.tree import Array
-from .base_parameters import BaseParameters, base_parameters, triangular_factor
+from .base_parameters import BaseParameters, base_parameters, iterate_chunks, triangular_factor
 from .samples import MAX_MAGNITUDE, MeasuredForces, Samples
-from .stacked_regressor import iterate_chunks
 
 #: Samples regressed at once: enough for blocked matrix products, little enough for the cache.
 REGRESSION_CHUNK = 1024

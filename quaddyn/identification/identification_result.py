@@ -22,10 +22,9 @@ from ..simulation.mujoco_model import update_mjcf, write_mjcf
 from ..urdf.tree import Array, FrozenArrays, Inertial
 from ..wbc import ParameterEllipsoid
 from .accumulator import REGRESSION_CHUNK
-from .base_parameters import BaseParameters
+from .base_parameters import BaseParameters, iterate_chunks
 from .consistent_fit import inertial_of, is_consistent
 from .samples import MeasuredForces, Samples, iterate_samples
-from .stacked_regressor import iterate_chunks
 
 Method = Literal["least_squares", "weighted", "consistent"]
 

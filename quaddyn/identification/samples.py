@@ -15,7 +15,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
-from .stacked_regressor import check_samples
+from .base_parameters import check_samples
 
 #: Where contact forces act: at the origin of the named frame, or at the lowest point of the named foot's sphere.
 ForceApplication = Literal["frame", "ground"]

@@ -2,11 +2,10 @@
 
 from ..deprecation import renamed_names
 from .figure import MissingMesh
-from .parts import MeshError
-from .posing import JointSliders
+from .mesh import MeshError
 from .server import KEY_CODES, ServerError
 from .video import check_video, render_video
-from .viewer import Viewer
+from .viewer import JointSliders, Viewer
 
 __all__ = [
     "KEY_CODES",

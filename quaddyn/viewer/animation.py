@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..errors import QuaddynError
 from ..operating_system import SystemPath, describe_os_error
-from .body_reports import BodyTexts
+from .figure import BodyTexts
 from .scene import SLOT, Blob
 
 #: Content security policy: the page loads nothing from outside, whatever a mesh or text contains.

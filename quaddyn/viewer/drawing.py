@@ -19,9 +19,8 @@ from ..kinematics.capsule_model import CapsuleModel
 from ..robot.robot import Robot
 from ..urdf.tree import LENGTH_DECIMALS, Array, Pose
 from .figure import REFERENCE_MATERIAL, Figure, Landscape, quaternion_from_z, rotation_from_z
-from .parts import Material, Part, make_arrow, make_capsule, make_cone, make_disc, make_line, make_sphere
-from .scene import SLOT, Scene
-from .scene_snapshot import REFERENCE_ROBOT, SceneSnapshot
+from .mesh import Material, Part, make_arrow, make_capsule, make_cone, make_disc, make_line, make_sphere
+from .scene import REFERENCE_ROBOT, SLOT, Scene, SceneSnapshot
 
 SlotPoses = Iterator[tuple[int, tuple[float, ...]]]
 

@@ -1,8 +1,12 @@
-"""`Viewer`: shows a robot, its contact forces and its center of mass in a browser, live or as a recorded page."""
+"""`Viewer`: shows a robot, its contact forces and its center of mass in a browser, live or as a recorded page.
+
+`JointSliders`: sliders on the live page that move the joints of a robot.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time as clock
 import weakref
@@ -21,24 +25,22 @@ from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..kinematics.capsule_model import CapsuleModel
 from ..locomotion import Foothold, LocomotionCommand
 from ..robot.arguments import check_number, check_positive, check_type
+from ..robot.configuration import independent_joints, set_joint_value
 from ..robot.robot import Robot
 from ..safe_files import file_errors
 from ..simulation.plant import Plant
 from ..simulation.records import ContactPoint
 from ..simulation.terrain import Surface, Terrain
 from ..strict_attributes import StrictAttributes
-from ..urdf.tree import Array
+from ..urdf.tree import Array, Joint
 from ..wbc import Command
 from . import signals as plotted
 from .animation import Animation, RecordedPage, embed_in_iframe
-from .body_reports import BodyReports, BodyTexts
 from .drawing import Drawing
-from .figure import REFERENCE_MATERIAL, Figure, Landscape, MissingMesh
-from .parts import Material
-from .scene import Blob, Scene
-from .scene_snapshot import REFERENCE_ROBOT, SceneSnapshot, validate_names, validate_vector
-from .server import ADDRESS, Server
-from .sliders import Slider, Spring, camera_parameters
+from .figure import REFERENCE_MATERIAL, BodyReports, BodyTexts, Figure, Landscape, MissingMesh
+from .mesh import Material
+from .scene import REFERENCE_ROBOT, Blob, Scene, SceneSnapshot, validate_names, validate_vector
+from .server import ADDRESS, Server, Slider, Spring, camera_parameters
 
 #: Time between two checks of a paused loop whether it may continue [s].
 _PAUSE_POLL_PERIOD = 0.005
@@ -648,3 +650,51 @@ class Viewer(StrictAttributes, fixed=("robot",)):
     def __repr__(self) -> str:
         address = self.url if self._finalizer is not None and self._finalizer.alive else "no server"
         return f"Viewer({self.robot.name!r}, {address}, {len(self._recording)} frames)"
+
+
+@renamed_attributes(follow="update")
+class JointSliders:
+    """Slider for each joint with one degree of freedom, between its limits; from -pi to pi about home without limits.
+
+    Args:
+        viewer: viewer whose page has the sliders.
+    """
+
+    def __init__(self, viewer: Viewer) -> None:
+        self._viewer = viewer
+        self._robot = robot = viewer.robot
+        self._joints = independent_joints(robot.bodies)
+        for name, joint in self._joints.items():
+            low, high, value = _slider_range(robot, joint)
+            unit = "m" if joint.type == "prismatic" else "rad"
+            viewer.add_slider(name, low, high, value, unit=unit, group="joints")
+        self._shown: dict[str, float] | None = None
+
+    def update(self) -> Array | None:
+        """Shows the robot in the configuration of the sliders.
+
+        Returns:
+            (nq,) configuration if it has changed, else None.
+        """
+        values = self._viewer.sliders
+        if values == self._shown:
+            return None
+        self._shown, q = values, np.array(self._robot.q_home)
+        for name, joint in self._joints.items():
+            set_joint_value(q, self._robot.configuration_index(name), joint, values[name])
+        self._viewer.show(q)
+        return q
+
+
+def _slider_range(robot: Robot, joint: Joint) -> tuple[float, float, float]:
+    """Returns minimum, maximum and home value of a joint's slider."""
+    index = robot.configuration_index(joint.name)
+    if joint.type == "continuous":
+        return -math.pi, math.pi, math.atan2(robot.q_home[index + 1], robot.q_home[index])
+    value, low, high = float(robot.q_home[index]), float(robot.lower[index]), float(robot.upper[index])
+    low, high = (
+        limit if math.isfinite(limit) else value + half_turn for limit, half_turn in ((low, -math.pi), (high, math.pi))
+    )
+    if not low < high:  # equal limits: the joint cannot move
+        low, high = low - 1e-3, high + 1e-3
+    return low, high, min(max(value, low), high)
