@@ -29,44 +29,26 @@ PACKAGES = {"numpy": "", "pin": "", "llvmlite": "", "mujoco": "mujoco", "matplot
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """State of one compiled part of the package.
+    """State of one compiled part of the package."""
 
-    Attributes:
-        title: title for people.
-        module: module with its source.
-        state: "not yet" (not compiled), or where its machine code comes from.
-        place: file of the machine code; "" if not compiled.
-        size: size of the machine code [bytes]; None if not compiled.
-        seconds: time of its compilation [s]; None if unknown.
-    """
-
-    title: str
-    module: str
-    state: str
-    place: str
-    size: int | None
-    seconds: float | None
+    title: str  # title for people
+    module: str  # module with its source
+    state: str  # "not yet" (not compiled), or where its machine code comes from
+    place: str  # file of the machine code; "" if not compiled
+    size: int | None  # size of the machine code [bytes]; None if not compiled
+    seconds: float | None  # time of its compilation [s]; None if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """State of the installation as plain data.
+    """State of the installation as plain data."""
 
-    Attributes:
-        versions: versions by package.
-        processor: target triple, name and compilation target of the processor, and state of the kernels.
-        cache: folder of compiled code, whether it is used, and the reason if not.
-        units: compiled parts of the package.
-        kernels: cached kernels of robots.
-        problems: descriptions of problems.
-    """
-
-    versions: dict[str, str]
-    processor: dict[str, str]
-    cache: dict[str, str | bool | None]
-    units: list[UnitState]
-    kernels: list[dict[str, str | int]]
-    problems: list[str]
+    versions: dict[str, str]  # versions by package
+    processor: dict[str, str]  # target triple, name and compilation target of the processor, and state of the kernels
+    cache: dict[str, str | bool | None]  # folder of compiled code, whether it is used, and the reason if not
+    units: list[UnitState]  # compiled parts of the package
+    kernels: list[dict[str, str | int]]  # cached kernels of robots
+    problems: list[str]  # descriptions of problems
 
     @property
     def passed(self) -> bool:

@@ -23,19 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of validation and cross-check of one robot.
+    """Result of validation and cross-check of one robot."""
 
-    Attributes:
-        source: catalogue name or file.
-        robot: the loaded robot; None if validation rejected it.
-        refusal: reason of the rejection; "" for an accepted robot.
-        agreement: result of the cross-check; None without one.
-    """
-
-    source: str
-    robot: Robot | None
-    refusal: str
-    agreement: VerificationReport | None
+    source: str  # catalogue name or file
+    robot: Robot | None  # the loaded robot; None if validation rejected it
+    refusal: str  # reason of the rejection; "" for an accepted robot
+    agreement: VerificationReport | None  # result of the cross-check; None without one
 
     @property
     def passed(self) -> bool:

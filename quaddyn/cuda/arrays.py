@@ -46,21 +46,13 @@ class _ManagedTensor(ctypes.Structure):
 
 
 class TensorView(NamedTuple):
-    """Description of the tensor in a capsule.
+    """Description of the tensor in a capsule."""
 
-    Attributes:
-        address: address of the first entry.
-        shape: shape.
-        strides: distances of entries [bytes].
-        typestr: type of entries in the notation of NumPy, such as "<f8".
-        device: number of the device.
-    """
-
-    address: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    typestr: str
-    device: int
+    address: int  # address of the first entry
+    shape: tuple[int, ...]  # shape
+    strides: tuple[int, ...]  # distances of entries [bytes]
+    typestr: str  # type of entries in the notation of NumPy, such as "<f8"
+    device: int  # number of the device
 
 
 def _api(name: str, result: Any, *arguments: Any) -> Any:
@@ -248,19 +240,12 @@ def to_device(array: NDArray[Any], device_name: str = "cuda") -> CudaArray:
 
 
 class ArrayView(NamedTuple):
-    """Array in the memory of a GPU, of any library.
+    """Array in the memory of a GPU, of any library."""
 
-    Attributes:
-        address: address of the first entry.
-        shape: shape.
-        strides: distances of entries [bytes].
-        owner: object that keeps the memory alive.
-    """
-
-    address: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    owner: object
+    address: int  # address of the first entry
+    shape: tuple[int, ...]  # shape
+    strides: tuple[int, ...]  # distances of entries [bytes]
+    owner: object  # object that keeps the memory alive
 
     @property
     def end(self) -> int:

@@ -54,15 +54,10 @@ WAVES_HALF_SIZE, SAMPLES_PER_WAVE = 8.0, 12
 
 
 class DemoTerrain(NamedTuple):
-    """Terrain of a demo.
+    """Terrain of a demo."""
 
-    Attributes:
-        terrain: surfaces.
-        tilt: (3, 3) rotation from level ground to a slope; identity for other terrains.
-    """
-
-    terrain: Terrain
-    tilt: Array
+    terrain: Terrain  # surfaces
+    tilt: Array  # (3, 3) rotation from level ground to a slope; identity for other terrains
 
 
 def parse_terrain(text: str, robot: Robot) -> DemoTerrain:

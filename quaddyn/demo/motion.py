@@ -25,31 +25,19 @@ MAX_SWING, SWING_RANGE_FRACTION = 0.3, 0.25
 
 
 class DesiredState(NamedTuple):
-    """Desired state of a motion at one time.
+    """Desired state of a motion at one time."""
 
-    Attributes:
-        q: (nq,) configuration.
-        v: (nv,) velocity.
-        a: (nv,) acceleration.
-        height: height of the base [m]; 0 for motions without ground.
-    """
-
-    q: Array
-    v: Array
-    a: Array
-    height: float
+    q: Array  # (nq,) configuration
+    v: Array  # (nv,) velocity
+    a: Array  # (nv,) acceleration
+    height: float  # height of the base [m]; 0 for motions without ground
 
 
 class DemoMotion(ABC):
-    """Base class of the motions of the squat demo.
+    """Base class of the motions of the squat demo."""
 
-    Attributes:
-        name: name of the motion.
-        feet: feet that are assumed to be in contact.
-    """
-
-    name: str
-    feet: tuple[str, ...]
+    name: str  # name of the motion
+    feet: tuple[str, ...]  # feet that are assumed to be in contact
 
     @abstractmethod
     def at(self, t: float) -> DesiredState:

@@ -25,15 +25,10 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """Generated source files.
+    """Generated source files."""
 
-    Attributes:
-        name: prefix of file and function names.
-        files: texts by file name, which may contain folders.
-    """
-
-    name: str
-    files: dict[str, str]
+    name: str  # prefix of file and function names
+    files: dict[str, str]  # texts by file name, which may contain folders
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Writes the files to a folder; it and the folders in names of files are created if they do not exist.

@@ -163,23 +163,14 @@ MIN_EIGENVALUE_NEAR_PATH, MIN_EIGENVALUE_PRIMAL_DUAL = 0.3, 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConsistentSolution:
-    """Result of `fit_consistent`.
+    """Result of `fit_consistent`."""
 
-    Attributes:
-        phi: (n,) parameters; physically consistent.
-        factor: (k, k) upper triangle R, ``R^T R`` the Hessian of the objective in k coordinates about the minimum.
-        jacobian: (n, k) derivatives of phi with respect to those coordinates.
-        decrement: Newton's estimate of the objective minus its minimum.
-        iterations: number of steps.
-        converged: whether the decrement is below the tolerance.
-    """
-
-    phi: Array
-    factor: Array
-    jacobian: Array
-    decrement: float
-    iterations: int
-    converged: bool
+    phi: Array  # (n,) parameters; physically consistent
+    factor: Array  # (k, k) upper triangle R, ``R^T R`` the Hessian of the objective in k coordinates about the minimum
+    jacobian: Array  # (n, k) derivatives of phi with respect to those coordinates
+    decrement: float  # Newton's estimate of the objective minus its minimum
+    iterations: int  # number of steps
+    converged: bool  # whether the decrement is below the tolerance
 
 
 def fit_consistent(
@@ -298,19 +289,12 @@ def _solve_newton_step(B: Array, r: Array, L: Array, c: Array) -> Array:
 
 
 class _BlockStep(NamedTuple):
-    """Step of a block.
+    """Step of a block."""
 
-    Attributes:
-        S: relative change of J: ``J = U (1 + S) U^T``.
-        dM: change of M.
-        max_alpha: step length at which J or Z becomes singular.
-        max_primal_alpha: step length at which J becomes singular.
-    """
-
-    S: Array
-    dM: Array
-    max_alpha: float
-    max_primal_alpha: float
+    S: Array  # relative change of J: ``J = U (1 + S) U^T``
+    dM: Array  # change of M
+    max_alpha: float  # step length at which J or Z becomes singular
+    max_primal_alpha: float  # step length at which J becomes singular
 
 
 class _DefiniteBlock:

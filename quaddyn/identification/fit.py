@@ -223,23 +223,15 @@ def _shift_residuals(accumulator: Accumulator, beta: Array, best: Array) -> Arra
 
 
 class _WeightedFit(NamedTuple):
-    """Consistent fit with one weight of the prior.
+    """Consistent fit with one weight of the prior."""
 
-    Attributes:
-        solution: result of `fit_consistent`.
-        weight: weight of the prior.
-        beta: (r,) base parameters.
-        covariance: (r, r) their covariance for unit noise, with the prior as a measurement.
-        shift: (r,) difference from the parameters that fit the data best, without prior and limits of physical bodies.
-        data_scale: factor of the data, below 1 where the noise was increased, see `fit_accumulated`.
-    """
-
-    solution: ConsistentSolution
-    weight: float
-    beta: Array
-    covariance: Array
+    solution: ConsistentSolution  # result of `fit_consistent`
+    weight: float  # weight of the prior
+    beta: Array  # (r,) base parameters
+    covariance: Array  # (r, r) their covariance for unit noise, with the prior as a measurement
+    # (r,) difference from the parameters that fit the data best, without prior and limits of physical bodies
     shift: Array
-    data_scale: float
+    data_scale: float  # factor of the data, below 1 where the noise was increased, see `fit_accumulated`
 
 
 def _fit_with_weight(

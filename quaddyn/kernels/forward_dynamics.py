@@ -119,35 +119,22 @@ class ArticulatedInertia:
     """Articulated-body inertia of a body with its subtree, about its origin in its axes.
 
     Force ``C^T dw + M a`` and moment ``J dw + C a``, minus `bias`.
-
-    Attributes:
-        J: moment of angular acceleration, symmetric, as xx, xy, xz, yy, yz, zz.
-        C: moment of linear acceleration, (3, 3) by rows.
-        M: force of linear acceleration, symmetric.
-        bias: force and moment due to b of the joints below.
     """
 
-    J: Vector
-    C: list[Vector]
-    M: Vector
-    bias: Wrench
+    J: Vector  # moment of angular acceleration, symmetric, as xx, xy, xz, yy, yz, zz
+    C: list[Vector]  # moment of linear acceleration, (3, 3) by rows
+    M: Vector  # force of linear acceleration, symmetric
+    bias: Wrench  # force and moment due to b of the joints below
 
 
 @dataclass(frozen=True, eq=False)
 class EliminatedJoint:
-    """Quantities of one eliminated degree of freedom.
+    """Quantities of one eliminated degree of freedom."""
 
-    Attributes:
-        axis: linear and angular velocity of the body at unit joint speed.
-        row: force and moment on the body for unit joint acceleration.
-        inverse: inverse of its articulated inertia.
-        free_acceleration: its acceleration if the parent does not accelerate.
-    """
-
-    axis: Wrench
-    row: Wrench
-    inverse: Expr
-    free_acceleration: Expr
+    axis: Wrench  # linear and angular velocity of the body at unit joint speed
+    row: Wrench  # force and moment on the body for unit joint acceleration
+    inverse: Expr  # inverse of its articulated inertia
+    free_acceleration: Expr  # its acceleration if the parent does not accelerate
 
 
 def solve_by_articulated_bodies(

@@ -431,32 +431,22 @@ class OperationCounts:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Straight-line code that computes outputs from inputs.
+    """Straight-line code that computes outputs from inputs."""
 
-    Attributes:
-        name: name of the operation.
-        graph: expression graph of the code.
-        inputs: (name, size) of each input in order; the index of an `INPUT` node refers to their concatenation.
-        outputs: (name, shape) of each output in order.
-        results: one expression per entry of the outputs, row by row.
-        units: groups of input indices with unit norm: the sum of their squares must be one (quaternions).
-        ranges: (input index, lower bound, upper bound) of inputs that must lie in a range.
-        order: nodes in the order in which code is written.
-        fused: products that are fused with a sum into one instruction.
-        operations: operation counts.
-        unit_tolerance: tolerance of the sum of squares of the groups in `units`; None for the one of the element type.
-    """
-
-    name: str
+    name: str  # name of the operation
+    # (name, size) of each input in order; the index of an `INPUT` node refers to their concatenation
     inputs: tuple[tuple[str, int], ...]
-    outputs: tuple[tuple[str, tuple[int, ...]], ...]
-    graph: Graph
-    results: tuple[Expr, ...]
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]  # (name, shape) of each output in order
+    graph: Graph  # expression graph of the code
+    results: tuple[Expr, ...]  # one expression per entry of the outputs, row by row
+    # groups of input indices with unit norm: the sum of their squares must be one (quaternions)
     units: tuple[tuple[int, ...], ...]
+    # (input index, lower bound, upper bound) of inputs that must lie in a range
     ranges: tuple[tuple[int, float, float], ...]
-    order: tuple[int, ...]
-    fused: frozenset[int]
-    operations: OperationCounts
+    order: tuple[int, ...]  # nodes in the order in which code is written
+    fused: frozenset[int]  # products that are fused with a sum into one instruction
+    operations: OperationCounts  # operation counts
+    # tolerance of the sum of squares of the groups in `units`; None for the one of the element type
     unit_tolerance: float | None = None
 
     @property

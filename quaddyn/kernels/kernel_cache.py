@@ -45,21 +45,13 @@ def vector_target(machine: Machine, element: str) -> Target:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NativeKernel:
-    """Machine code of one program; its functions are valid as long as this object exists, so callers must hold it.
+    """Machine code of one program; its functions are valid as long as this object exists, so callers must hold it."""
 
-    Attributes:
-        engine: owns the code.
-        one: function of addresses, for one state (see `llvm_module.batch_module`).
-        batch: the same for many states; None where the program runs on one state at a time only.
-        call: address of the Python entry, or 0.
-        context: address of its table of addresses.
-    """
-
-    engine: Any
-    one: Any
-    batch: Any
-    call: int
-    context: int
+    engine: Any  # owns the code
+    one: Any  # function of addresses, for one state (see `llvm_module.batch_module`)
+    batch: Any  # the same for many states; None where the program runs on one state at a time only
+    call: int  # address of the Python entry, or 0
+    context: int  # address of its table of addresses
 
 
 def link_kernel(code: bytes, machine: Machine, arguments: int) -> NativeKernel:
@@ -164,21 +156,13 @@ CACHE_KIND = "kernel"
 
 @dataclass(frozen=True, slots=True)
 class KernelSignature:
-    """Description of a compiled kernel that callers need.
+    """Description of a compiled kernel that callers need."""
 
-    Attributes:
-        inputs: (name, size) in order.
-        outputs: (name, shape) of one state, in order.
-        units: groups of entries of q that have unit norm.
-        angles: entries of q that are angles.
-        operations: operation counts.
-    """
-
-    inputs: tuple[tuple[str, int], ...]
-    outputs: tuple[tuple[str, tuple[int, ...]], ...]
-    units: tuple[tuple[int, ...], ...]
-    angles: tuple[int, ...]
-    operations: OperationCounts
+    inputs: tuple[tuple[str, int], ...]  # (name, size) in order
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]  # (name, shape) of one state, in order
+    units: tuple[tuple[int, ...], ...]  # groups of entries of q that have unit norm
+    angles: tuple[int, ...]  # entries of q that are angles
+    operations: OperationCounts  # operation counts
 
 
 @cache
@@ -309,19 +293,12 @@ def _decode_signature(data: dict[str, Any]) -> KernelSignature:
 
 @dataclass(frozen=True, slots=True)
 class CachedKernel:
-    """A kernel in the cache folder.
+    """A kernel in the cache folder."""
 
-    Attributes:
-        robot: name of the robot.
-        what: name of the algorithm, such as "rnea".
-        file: path.
-        size: size of the file [bytes].
-    """
-
-    robot: str
-    what: str
-    file: Path
-    size: int
+    robot: str  # name of the robot
+    what: str  # name of the algorithm, such as "rnea"
+    file: Path  # path
+    size: int  # size of the file [bytes]
 
 
 def cached_kernels() -> Iterator[CachedKernel]:

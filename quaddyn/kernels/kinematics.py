@@ -17,17 +17,11 @@ from .rnea import JointPlacements, Wrench, body_motions, times
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FramePlacement:
-    """A frame on a body.
+    """A frame on a body."""
 
-    Attributes:
-        link: index of the body, -1 for the world.
-        point: (3,) its origin in the body, in units of length.
-        rotation: (3, 3) its axes in the body.
-    """
-
-    link: int
-    point: Array
-    rotation: Array
+    link: int  # index of the body, -1 for the world
+    point: Array  # (3,) its origin in the body, in units of length
+    rotation: Array  # (3, 3) its axes in the body
 
 
 def frame_poses(robot: Robot, mechanism: Mechanism) -> dict[str, tuple[int, Pose]]:

@@ -52,17 +52,11 @@ _COS = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Vector unit of a machine.
+    """Vector unit of a machine."""
 
-    Attributes:
-        element: "double" or "float".
-        lanes: elements per vector, hence states per block.
-        registers: number of vector registers.
-    """
-
-    element: str
-    lanes: int
-    registers: int
+    element: str  # "double" or "float"
+    lanes: int  # elements per vector, hence states per block
+    registers: int  # number of vector registers
 
 
 class VectorWriter:

@@ -34,18 +34,12 @@ Outputs = tuple[tuple[tuple[str, tuple[int, ...]], ...], Vector]
 
 @dataclass(frozen=True, slots=True)
 class KernelOptions:
-    """Options of a set of kernels.
+    """Options of a set of kernels."""
 
-    Attributes:
-        runtime: whether base parameters are inputs instead of constants.
-        friction: whether joint friction is part of the dynamics.
-        forces: frames at which external forces act.
-        normalized: whether quaternions and (cos, sin) pairs of q are divided by their norm, which need not be one.
-    """
-
-    runtime: bool = False
-    friction: bool = False
-    forces: tuple[str, ...] = ()
+    runtime: bool = False  # whether base parameters are inputs instead of constants
+    friction: bool = False  # whether joint friction is part of the dynamics
+    forces: tuple[str, ...] = ()  # frames at which external forces act
+    # whether quaternions and (cos, sin) pairs of q are divided by their norm, which need not be one
     normalized: bool = False
 
 
@@ -304,23 +298,14 @@ def _matrix_output(name: str, rows: Sequence[Vector]) -> Outputs:
 
 @dataclass(frozen=True, slots=True)
 class OperationDefinition:
-    """Definition of an operation that can be compiled.
+    """Definition of an operation that can be compiled."""
 
-    Attributes:
-        arguments: names of its inputs.
-        trace: function that records its outputs.
-        has_mass_properties: whether it depends on mass properties, which may then be run-time inputs.
-        has_external_forces: whether it depends on external forces.
-        needs_frame: whether it refers to one named frame.
-        uses_file_frames: whether it is traced in the file's body frames, to which its columns refer.
-    """
-
-    arguments: tuple[str, ...]
-    trace: Callable[[TraceContext], Outputs]
-    has_mass_properties: bool = True
-    has_external_forces: bool = False
-    needs_frame: bool = False
-    uses_file_frames: bool = False
+    arguments: tuple[str, ...]  # names of its inputs
+    trace: Callable[[TraceContext], Outputs]  # function that records its outputs
+    has_mass_properties: bool = True  # whether it depends on mass properties, which may then be run-time inputs
+    has_external_forces: bool = False  # whether it depends on external forces
+    needs_frame: bool = False  # whether it refers to one named frame
+    uses_file_frames: bool = False  # whether it is traced in the file's body frames, to which its columns refer
 
 
 OPERATIONS: Final[Mapping[str, OperationDefinition]] = MappingProxyType(
