@@ -214,60 +214,8 @@ def unit_format_of(bound: Bound, facts: RobotFacts) -> UnitFormat:
     return UnitFormat(1.0, bound.unit)
 
 
-#: Explanations of the quantities and of the search, by title.
-NOTES = (
-    (
-        "A trial",
-        "The robot starts in its home configuration, trots, and is subject to one disturbance of the given size. Phase "
-        "of a push within the gait cycle, direction of travel and of the slope, and distance of the step are random "
-        "numbers from the seed of the trial. It succeeds if the robot is upright at the end and reached 70 % of the "
-        "commanded speed (90 % in trials of speed).",
-    ),
-    (
-        "Push",
-        "A horizontal force on the trunk for 0.1 s at a random phase of the trot, unknown to the controller; the robot "
-        "must be upright and walking 14 sqrt(l/g) later. Each direction has a separate bound; the bound for every "
-        "direction is the smallest of them.",
-    ),
-    ("Friction", "Coulomb friction coefficient of the ground; unknown to the controller."),
-    (
-        "Friction after a sudden drop",
-        "The friction coefficient of the ground drops from 0.6 to this value at a random phase of the trot, until the "
-        "end or for 1 s; unknown to the controller.",
-    ),
-    (
-        "Slope, step, payload",
-        "Slope: a plane that rises in a random direction (friction 0.6), or straight up, down or across the direction "
-        "of travel (friction 0.8, with a push of 5 % of sqrt(g l) in a random direction). Step: one step up across the "
-        "direction of travel, detected only by foot contacts. Payload: unmodeled mass on the trunk.",
-    ),
-    (
-        "Stairs, rubble, relief",
-        "Stairs: four steps with a depth of half a leg length. Rubble: boxes of random size up to the given height on "
-        "a third of the ground. Relief: smooth random waves of the given amplitude. Blind: the controller has no "
-        "terrain map and estimates contacts from joint torques. A trial ends when the robot has passed the obstacle.",
-    ),
-    ("Delay", "Delay of the readings of encoders and IMU, from which the base state is estimated."),
-    ("Weakest motors", "All torque limits are scaled by this factor; unknown to the controller."),
-    ("Speed", "Straight ahead in each gait; each trial has a push of 5 % of sqrt(g l) in a random direction."),
-    (
-        "The search",
-        "Bisection over fixed levels, with common random numbers: trial number k has the same random numbers at "
-        "every level. A level passes if a given number of trials in a row succeed.",
-    ),
-    (
-        "The claim",
-        "A level easier than the one found by the search is tested with new seeds. The test ends as soon as the lower "
-        "Clopper-Pearson bound is high enough, at interim tests that are fixed beforehand and whose risks add up "
-        "(Bonferroni). After a failed test, an easier level is tested; attempt number a has 1 / 2^a of the risk. The "
-        "confidence therefore holds for any success curve. It is that of one bound, not of all bounds together.",
-    ),
-    (
-        "Monotone",
-        "A claim for one level implies nothing about easier levels: some are tested, and worse ones are listed.",
-    ),
-)
-
+#: Explanations of the quantities and of the search, as terms and descriptions of a list.
+NOTES = (importlib.resources.files(__package__) / "sheet_notes.html").read_text(encoding="utf-8")
 #: Style sheet of the page.
 STYLE = "\n" + (importlib.resources.files(__package__) / "sheet.css").read_text(encoding="utf-8")
 
@@ -561,8 +509,7 @@ def _method_section(sheet: Sheet) -> str:
         f"processors: {escape('; '.join(sheet.processors) or 'this machine')}",
         f"command: <code>{escape(_command_text(c))}</code>",
     ]
-    notes = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in NOTES)
-    return f"<ul>{''.join(f'<li>{fact}</li>' for fact in facts)}</ul><dl>{notes}</dl>"
+    return f"<ul>{''.join(f'<li>{fact}</li>' for fact in facts)}</ul><dl>{NOTES}</dl>"
 
 
 def _command_text(campaign: DataSheet) -> str:

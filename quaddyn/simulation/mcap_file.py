@@ -16,15 +16,16 @@ topic                type                             content
 /cmd_vel             geometry_msgs/msg/TwistStamped   velocity that a locomotion controller was given
 ===================  ===============================  ==========================================================
 
-Schemas (ros2msg or JSON) and bytes are made from a table of the fields of each message.  The encapsulation of CDR is
-that of DDS-XTypes 1.3, section 7.4.1 (XCDR1, PLAIN_CDR), as ROS 2 writes it: numbers are aligned to their size relative
-to the first byte after the header of four bytes; a sequence begins with its length; the length of a string counts its
-final zero byte.
+Schemas (ros2msg or JSON) and bytes are made from the fields of messages in `messages.msg`.  The encapsulation of CDR
+is that of DDS-XTypes 1.3, section 7.4.1 (XCDR1, PLAIN_CDR), as ROS 2 writes it: numbers are aligned to their size
+relative to the first byte after the header of four bytes; a sequence begins with its length; the length of a string
+counts its final zero byte.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.resources
 import json
 import math
 import os
@@ -51,90 +52,24 @@ from ..urdf.tree import Array, BoxShape, CylinderShape, Geometry, SphereShape
 #: Format character of `struct` of each number.
 NUMBERS = {"bool": "?", "uint8": "B", "int32": "i", "uint32": "I", "int64": "q", "float64": "d"}
 
-_XYZ = (("float64", "x"), ("float64", "y"), ("float64", "z"))
-_HEADER = ("std_msgs/msg/Header", "header")
-_VECTOR, _QUATERNION = "geometry_msgs/msg/Vector3", "geometry_msgs/msg/Quaternion"
-_NAMES = ("string[]", "name")
+
+def _read_definitions() -> dict[str, tuple[tuple[str, str], ...]]:
+    """Returns type and name of each field by message type, from the file of definitions."""
+    text = (importlib.resources.files(__package__) / "messages.msg").read_text(encoding="utf-8")
+    found = {}
+    for definition in text.split("MSG: ")[1:]:
+        kind, *fields = definition.split("\n")
+        found[kind] = tuple((field, name) for field, _, name in (line.partition(" ") for line in fields if line))
+    return found
+
 
 #: Type and name of each field by message type.
-MESSAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "builtin_interfaces/msg/Time": (("int32", "sec"), ("uint32", "nanosec")),
-    "std_msgs/msg/Header": (("builtin_interfaces/msg/Time", "stamp"), ("string", "frame_id")),
-    "std_msgs/msg/String": (("string", "data"),),
-    _VECTOR: _XYZ,
-    "geometry_msgs/msg/Point": _XYZ,
-    _QUATERNION: (*_XYZ, ("float64", "w")),
-    "geometry_msgs/msg/Pose": (("geometry_msgs/msg/Point", "position"), (_QUATERNION, "orientation")),
-    "geometry_msgs/msg/PoseStamped": (_HEADER, ("geometry_msgs/msg/Pose", "pose")),
-    "geometry_msgs/msg/PoseWithCovariance": (("geometry_msgs/msg/Pose", "pose"), ("float64[36]", "covariance")),
-    "geometry_msgs/msg/Twist": ((_VECTOR, "linear"), (_VECTOR, "angular")),
-    "geometry_msgs/msg/TwistStamped": (_HEADER, ("geometry_msgs/msg/Twist", "twist")),
-    "geometry_msgs/msg/TwistWithCovariance": (("geometry_msgs/msg/Twist", "twist"), ("float64[36]", "covariance")),
-    "geometry_msgs/msg/Wrench": ((_VECTOR, "force"), (_VECTOR, "torque")),
-    "geometry_msgs/msg/WrenchStamped": (_HEADER, ("geometry_msgs/msg/Wrench", "wrench")),
-    "geometry_msgs/msg/Transform": ((_VECTOR, "translation"), (_QUATERNION, "rotation")),
-    "geometry_msgs/msg/TransformStamped": (
-        _HEADER,
-        ("string", "child_frame_id"),
-        ("geometry_msgs/msg/Transform", "transform"),
-    ),
-    "tf2_msgs/msg/TFMessage": (("geometry_msgs/msg/TransformStamped[]", "transforms"),),
-    "nav_msgs/msg/Odometry": (
-        _HEADER,
-        ("string", "child_frame_id"),
-        ("geometry_msgs/msg/PoseWithCovariance", "pose"),
-        ("geometry_msgs/msg/TwistWithCovariance", "twist"),
-    ),
-    "sensor_msgs/msg/JointState": (
-        _HEADER,
-        _NAMES,
-        ("float64[]", "position"),
-        ("float64[]", "velocity"),
-        ("float64[]", "effort"),
-    ),
-    "sensor_msgs/msg/Imu": (
-        _HEADER,
-        (_QUATERNION, "orientation"),
-        ("float64[9]", "orientation_covariance"),
-        (_VECTOR, "angular_velocity"),
-        ("float64[9]", "angular_velocity_covariance"),
-        (_VECTOR, "linear_acceleration"),
-        ("float64[9]", "linear_acceleration_covariance"),
-    ),
-    "quaddyn/msg/Status": (
-        _HEADER,
-        ("string", "outcome"),
-        ("bool", "ok"),
-        ("float64[]", "level_residuals"),
-        ("string", "mode"),
-    ),
-    "quaddyn/msg/MotorCommand": (
-        _HEADER,
-        _NAMES,
-        ("float64[]", "effort"),
-        ("float64[]", "position"),
-        ("float64[]", "velocity"),
-        ("float64[]", "stiffness"),
-        ("float64[]", "damping"),
-    ),
-    "quaddyn/msg/FootForces": (_HEADER, _NAMES, ("float64[]", "force")),
-    "quaddyn/msg/Temperatures": (_HEADER, _NAMES, ("float64[]", "temperature")),
-    "quaddyn/msg/Tick": (
-        _HEADER,
-        ("int64", "number"),
-        ("string", "stage"),
-        ("string", "fault"),
-        ("string", "status"),
-        ("float64[]", "velocity"),
-        ("float64", "late"),
-        ("string[]", "invalid"),
-    ),
-}
+MESSAGES: Mapping[str, tuple[tuple[str, str], ...]] = _read_definitions()
 
 
 def has_header(kind: str) -> bool:
     """Returns whether messages of a type begin with a header."""
-    return MESSAGES[kind][0] == _HEADER
+    return MESSAGES[kind][0] == ("std_msgs/msg/Header", "header")
 
 
 def _element(kind: str) -> tuple[str, int | None] | None:
@@ -663,35 +598,10 @@ def make_foxglove_layout(robot: Robot, topics: Sequence[str]) -> bytes:
         "joint torques [N m, N]": [f"/joint_states.effort[{i}]" for i in range(robot.nu)],
         "vertical contact forces [N]": [f"{topic}.wrench.force.z" for topic in topics],
     }
-    panels: dict[str, object] = {
-        "3D!robot": {
-            "followMode": "follow-position",
-            "followTf": robot.tree.root.name,
-            "cameraState": {"distance": 2.5, "phi": 65, "thetaOffset": 45, "perspective": True, "fovy": 45},
-            "topics": {topic: {"visible": False} for topic in LATCHED[:2]},
-            "layers": {
-                "grid": {
-                    "layerId": "foxglove.Grid",
-                    "instanceId": "grid",
-                    "label": "ground",
-                    "visible": True,
-                    "frameLocked": True,
-                    "frameId": WORLD,
-                },
-                "robot": {
-                    "layerId": "foxglove.Urdf",
-                    "instanceId": "robot",
-                    "label": robot.name,
-                    "visible": True,
-                    "frameLocked": True,
-                    "framePrefix": "",
-                    "sourceType": "topic",
-                    "topic": LATCHED[1],
-                    "displayMode": "visual",
-                },
-            },
-        }
-    }
+    layout = json.loads((importlib.resources.files(__package__) / "foxglove_layout.json").read_text(encoding="utf-8"))
+    panels = layout["configById"]
+    panels["3D!robot"]["followTf"] = robot.tree.root.name
+    panels["3D!robot"]["layers"]["robot"]["label"] = robot.name
     column: object = None
     for title, paths in reversed(plots.items()):
         if paths:
@@ -699,12 +609,6 @@ def make_foxglove_layout(robot: Robot, topics: Sequence[str]) -> bytes:
             lines = [{"value": path, "enabled": True, "timestampMethod": "receiveTime"} for path in paths]
             panels[panel] = {"paths": lines, "foxglovePanelTitle": title, "xAxisVal": "timestamp", "isSynced": True}
             column = panel if column is None else {"direction": "column", "first": panel, "second": column}
-    scene: object = {"direction": "row", "first": "3D!robot", "second": column, "splitPercentage": 60}
-    layout = {
-        "configById": panels,
-        "globalVariables": {},
-        "userNodes": {},
-        "playbackConfig": {"speed": 1.0},
-        "layout": "3D!robot" if column is None else scene,
-    }
+    if column is not None:
+        layout["layout"] = {"direction": "row", "first": "3D!robot", "second": column, "splitPercentage": 60}
     return json.dumps(layout, indent=1).encode()
