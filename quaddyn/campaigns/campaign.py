@@ -67,10 +67,6 @@ def encode(value: object) -> str:
 def decode(kind: type[T], text: object) -> T:
     """Decodes a dataclass that `encode` wrote, also under field names of an earlier version.
 
-    Args:
-        kind: the dataclass.
-        text: JSON text.
-
     Raises:
         ArgumentError: the text does not match the dataclass or the types of its fields.
     """
@@ -417,10 +413,7 @@ def find(name: str) -> type[Campaign[Any]]:
 
 
 def import_campaign(path: str) -> type[Campaign[Any]]:
-    """Imports the class of a campaign that is not registered.
-
-    Args:
-        path: "module:class".
+    """Imports the class of a campaign that is not registered, given as "module:class".
 
     Raises:
         CampaignError: the class cannot be imported, or is not a campaign.

@@ -204,11 +204,6 @@ class TrialSetup:
 def make_trial_setup(case: Trial, robot: Robot, rng: np.random.Generator) -> TrialSetup:
     """Returns the objects of one run.
 
-    Args:
-        case: the trial.
-        robot: model of the controller.
-        rng: random generator of the trial.
-
     Raises:
         ArgumentError: a robot that cannot walk, or a number out of range.
         UnknownNameError: an option that does not exist.

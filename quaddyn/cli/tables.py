@@ -58,10 +58,6 @@ class Verdict:
 def validate(name: str, **options: Any) -> Verdict:
     """Validates a robot by loading it, and returns the result.
 
-    Args:
-        name: catalogue name or file.
-        **options: see `quaddyn.load`.
-
     Raises:
         UnreadableFileError: there is no such file, or it cannot be opened.
         UnknownNameError: there is no such robot.

@@ -302,14 +302,7 @@ class LoadedKernel:
         return max(1, value.value * self.device.multiprocessors)
 
     def launch(self, blocks: int, threads: int, stream: int, arguments: Sequence[int]) -> None:
-        """Starts the kernel on a stream and returns at once.
-
-        Args:
-            blocks: number of blocks.
-            threads: threads of a block.
-            stream: the stream.
-            arguments: integers of 64 bits.
-        """
+        """Starts the kernel with integers of 64 bits as arguments on a stream, and returns at once."""
         values = (ctypes.c_uint64 * len(arguments))(*arguments)
         start = ctypes.addressof(values)
         pointers = (_POINTER * len(arguments))(*(start + 8 * k for k in range(len(arguments))))

@@ -37,11 +37,7 @@ def load_lane_kernel(gpu: Device, function: Callable[..., Any]) -> LoadedKernel:
 
 
 class DeviceCopies:
-    """Copies of arrays in the memory of a GPU.
-
-    Args:
-        gpu: the GPU.
-    """
+    """Copies of arrays in the memory of a GPU."""
 
     def __init__(self, gpu: Device) -> None:
         self._gpu, self._copies = gpu, dict[tuple[int, int], tuple[NDArray[Any], CudaArray]]()
@@ -68,11 +64,7 @@ class DeviceCopies:
 
 
 class UploadedArrays:
-    """Small arrays of the host that calls of a batch repeat, such as gains, each copied to a GPU once.
-
-    Args:
-        device: "cuda" or "cuda:N".
-    """
+    """Small arrays of the host that calls of a batch repeat, such as gains, each copied once to "cuda:N"."""
 
     def __init__(self, device: str) -> None:
         self._device, self._copies = device, dict[bytes, CudaArray]()
@@ -212,10 +204,6 @@ class LaneWorkspace:
 
 class LaneProgram:
     """Compiled function ``f(lane, ...)`` on a GPU.
-
-    Args:
-        gpu: the GPU.
-        function: the function.
 
     Attributes:
         gpu: the GPU.

@@ -268,10 +268,6 @@ class JumpRequest(NamedTuple):
 class JumpMonitor:
     """Measurement of a jump, from the tick that starts it, for comparison with its plan.
 
-    Args:
-        request: requested jump.
-        controller: controller that jumps.
-
     Raises:
         ArgumentError: the jump is infeasible in the present state.
     """

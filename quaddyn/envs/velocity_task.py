@@ -237,10 +237,6 @@ class VelocityTask(
 
         Robot i has its own generator, so that its episodes do not depend on the other robots.
 
-        Args:
-            lane: index of the robot.
-            generator: the generator.
-
         Raises:
             ArgumentError: `lane` is not an index of a robot.
         """

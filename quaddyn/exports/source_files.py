@@ -183,12 +183,7 @@ class StaticData:
         return f"static {'const ' if const else ''}{type_} {name} = {self.define_value(record, prefix)};"
 
     def define_value(self, record: Any, prefix: str = "") -> str:
-        """Returns the initializer of a record, and adds its arrays to `definitions` or `members`.
-
-        Args:
-            record: the record.
-            prefix: as for `define_structure`.
-        """
+        """Returns the initializer of a record, and adds its arrays to `definitions` or `members`."""
         kind = record_kind(type(record))
         assert kind is not None
         self._collect_arrays(record, prefix)

@@ -319,9 +319,6 @@ class Accumulator:
     def add(self, samples: Samples) -> None:
         """Adds samples.
 
-        Args:
-            samples: of the robot.
-
         Raises:
             ArgumentError: they are not samples of this robot; then nothing is added.
             ArgumentTypeError: not `Samples`.

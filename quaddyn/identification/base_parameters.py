@@ -172,11 +172,6 @@ class StackedRegressor:
 def random_states(robot: Robot, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """Returns random states that excite all parameters: any configuration regardless of limits, and fast motion.
 
-    Args:
-        robot: the robot.
-        count: number N of states.
-        rng: random generator.
-
     Returns:
         q (N, nq), v (N, nv), a (N, nv); angles over the full turn, slides within half a meter, angular (linear)
         velocities of up to 3 rad/s (m/s), accelerations of up to 10 rad/s^2 (m/s^2).

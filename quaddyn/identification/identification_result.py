@@ -351,18 +351,12 @@ class Identification(FrozenArrays):
         return with_inertials(self.base.robot, self._fitted(), self._usable_losses(), said="identified")
 
     def save_urdf(self, path: str | os.PathLike[str]) -> Path:
-        """Writes a URDF of the robot with the identified parameters.
+        """Writes a URDF of the robot with the identified parameters, and returns the path.
 
         The inertia of links attached by fixed joints is merged into the body that carries them, as only their sum can
         be identified; rotor inertia is the attribute ``armature`` of ``<dynamics>``.  Friction and limits given to
         `load` are in the file too; feet, actuated joints and the root must be given again.  Paths of meshes are
         unchanged.
-
-        Args:
-            path: of the URDF file.
-
-        Returns:
-            The path of the file.
 
         Raises:
             ModelError: the parameters are not physically consistent.
@@ -529,9 +523,6 @@ class Identification(FrozenArrays):
         Any generalized force differs by at most `deviations` times its `band` within it.  Directions that the
         data do not determine keep the values of the prior and are treated as certain.
 
-        Args:
-            deviations: how many.
-
         Raises:
             ArgumentError: not a positive number.
         """
@@ -547,9 +538,6 @@ class Identification(FrozenArrays):
 
     def validate(self, samples: Samples | Iterable[Samples]) -> Validation:
         """Compares predictions with other samples of the robot.
-
-        Args:
-            samples: at once or in chunks.
 
         Raises:
             ArgumentError: they are not samples of this robot, or there are none.

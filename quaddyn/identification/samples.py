@@ -96,9 +96,6 @@ class Samples(FrozenArrays):
     def check(self, robot: Robot) -> None:
         """Raises unless these are valid samples of a robot.
 
-        Args:
-            robot: the robot.
-
         Raises:
             ArgumentError: names the array, sample and value that are wrong.
             ArgumentTypeError: not float64 arrays.

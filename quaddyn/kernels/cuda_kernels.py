@@ -167,13 +167,7 @@ class ThreadWriter(VectorWriter):
 
 
 class ThreadBodyWriter(ProgramBodyWriter):
-    """Writer of a program as a CUDA kernel.
-
-    Args:
-        program: the program.
-        element: "double" or "float".
-        layout: "rows", "columns" or `LANES`.
-    """
+    """Writer of a program as a CUDA kernel."""
 
     w: ThreadWriter
 
@@ -314,13 +308,7 @@ def _shared_array(name: str, element: str, size: int) -> str:
 
 
 def ptx_module(program: Program, element: str, layout: str) -> str:
-    """Returns the module of a program.
-
-    Args:
-        program: the program.
-        element: "double" or "float".
-        layout: "rows", "columns" or `LANES`.
-    """
+    """Returns the module of a program over "double" or "float", in the layout "rows", "columns" or `LANES`."""
     w = ThreadWriter(element, frozenset(), tile=False)
     t = w.type
     declarations = [

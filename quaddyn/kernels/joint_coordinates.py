@@ -139,11 +139,7 @@ class Linkage:
         return -(1.0 + first + second), first, second
 
     def drift(self, rates: Mapping[int, Expr]) -> tuple[Expr, Expr, Expr]:
-        """Returns the accelerations of the corners if the independent pivots rotate at constant rates.
-
-        Args:
-            rates: rate of each independent pivot.
-        """
+        """Returns the accelerations of the corners if the independent pivots rotate at constant rates."""
         graph, loop = self.graph, self.loop
         corner_rates = [total((rates[k] * self.ratios[k][c] for k in rates), graph.zero) for c in range(3)]
         rate, centripetal = graph.zero, PlanarVector.of(graph, 0.0)

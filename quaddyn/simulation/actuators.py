@@ -204,9 +204,6 @@ class Actuators(
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a JSON file that `load` reads, with the values of each joint by name; null stands for infinity.
 
-        Args:
-            path: file to write.
-
         Returns:
             The path of the file.
 

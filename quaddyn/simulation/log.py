@@ -141,13 +141,7 @@ class RecordedRun(ABC):
         return {}
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
-        """Writes `columns` and `text_columns` as a table with a header line.
-
-        Args:
-            path: file to write.
-
-        Returns:
-            The path of the file.
+        """Writes `columns` and `text_columns` as a table with a header line, and returns the path.
 
         Raises:
             OSError: the file cannot be written.
@@ -170,13 +164,7 @@ class RecordedRun(ABC):
         return import_extra("pandas", "export").DataFrame({**self.columns(), **self.text_columns()})
 
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
-        """Writes `columns` and `text_columns` as a Parquet file (extra: export).
-
-        Args:
-            path: file to write.
-
-        Returns:
-            The path of the file.
+        """Writes `columns` and `text_columns` as a Parquet file (extra: export), and returns the path.
 
         Raises:
             QuaddynError: pyarrow is not installed.
@@ -189,7 +177,7 @@ class RecordedRun(ABC):
         return Path(path)
 
     def to_mcap(self, path: str | os.PathLike[str], *, encoding: Encoding = "ros2") -> Path:
-        """Writes an MCAP file for Foxglove, PlotJuggler and rosbag2 (extra: mcap).
+        """Writes an MCAP file for Foxglove, PlotJuggler and rosbag2 (extra: mcap), and returns the path.
 
         The topics are those of `quaddyn.simulation.mcap_file` and of the kind of log.  The URDF and a layout for
         Foxglove are attached.
@@ -197,9 +185,6 @@ class RecordedRun(ABC):
         Args:
             path: file to write.
             encoding: "ros2" for messages in CDR, which rosbag2 reads; "json" for JSON.
-
-        Returns:
-            The path of the file.
 
         Raises:
             ArgumentError: another encoding.
@@ -491,9 +476,6 @@ class Log(RecordedRun):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the complete log, including the checkpoint, to an archive that `load` reads bit for bit.
 
-        Args:
-            path: file to write.
-
         Returns:
             The path of the file.
 
@@ -505,9 +487,6 @@ class Log(RecordedRun):
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Log:
         """Reads a log from a file of `save`; no code in the file is executed.
-
-        Args:
-            path: file to read.
 
         Raises:
             ArgumentError: the file is not a saved log.

@@ -301,7 +301,7 @@ def write_messages(
     latched: Collection[str] = (),
     metadata: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Path:
-    """Writes the messages of ticks as an MCAP file.
+    """Writes the messages of ticks as an MCAP file, and returns the path.
 
     Args:
         path: file to write.
@@ -310,9 +310,6 @@ def write_messages(
         attachments: attached files by name.
         latched: topics whose last message late subscribers receive.
         metadata: texts by name of the channel of a topic, by topic; None: none.
-
-    Returns:
-        The path of the file.
 
     Raises:
         ArgumentError: another encoding.
@@ -464,11 +461,7 @@ def make_imu_message(gyro: Sequence[float], accelerometer: Sequence[float]) -> M
 
 
 class RobotMessages:
-    """Converter of configurations of a robot to messages that place and describe its links.
-
-    Args:
-        robot: the robot.
-    """
+    """Converter of configurations of a robot to messages that place and describe its links."""
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot

@@ -159,12 +159,7 @@ OPTIONAL_SENSORS = ("torque", "foot_forces", "temperature")
 
 @cache
 def reading_layout(nu: int, nf: int) -> dict[str, slice]:
-    """Returns the place of each sensor in the array of a reading (4 nu + nf + 6,), see `Measurement.packed`.
-
-    Args:
-        nu: number of joints.
-        nf: number of feet.
-    """
+    """Returns the place of each sensor in the array of a reading (4 nu + nf + 6,), see `Measurement.packed`."""
     sizes = {"position": nu, "velocity": nu, "gyro": 3, "accelerometer": 3}
     sizes |= {"torque": nu, "foot_forces": nf, "temperature": nu}
     return {name: slice(end - sizes[name], end) for name, end in zip(sizes, accumulate(sizes.values()), strict=True)}
@@ -208,10 +203,6 @@ class Measurement(FrozenArrays):
         """Returns all sensors in one array (4 nu + nf + 6,), in the order of the attributes.
 
         A missing sensor is all NaN, and an array of another shape is replaced by infinities.
-
-        Args:
-            nu: number of joints.
-            nf: number of feet.
         """
         packed = self._packed
         if packed is not None and packed[0] == nu and packed[1] == nf:
@@ -301,9 +292,6 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
     def reset(self, rng: np.random.Generator) -> None:
         """Clears all readings and draws new biases.
 
-        Args:
-            rng: random generator of all noise.
-
         Raises:
             ArgumentTypeError: `rng` is not a generator.
         """
@@ -316,9 +304,6 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
 
     def read(self, plant: Plant | Observable) -> Measurement:
         """Takes a reading of the present state of the plant, and returns the reading that is due after the delay.
-
-        Args:
-            plant: plant of the same robot.
 
         Raises:
             ArgumentError: the plant has a different robot, or its time decreased (call `reset` first).
@@ -487,9 +472,6 @@ class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resol
 
     def read(self, plant: Plant) -> Array:
         """Measures the distance to the terrain along the ray of each pixel.
-
-        Args:
-            plant: plant of the camera's robot.
 
         Returns:
             (rows * columns, 3) points in camera axes [m], row by row; NaN where nothing is within range.

@@ -233,10 +233,6 @@ class FallbackContactSolver:
     def solve(self, contacts: SphereContacts, k: int) -> tuple[float, str]:
         """Solves for the impulses of the first k contacts and writes them to ``contacts.impulses``.
 
-        Args:
-            contacts: contact problem of the step.
-            k: number of contacts.
-
         Returns:
             The largest violation of the contact law [m/s], and the status, see `Simulation.status`.
         """

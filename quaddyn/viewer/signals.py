@@ -120,9 +120,6 @@ class JointSignals:
 
     Torques are in percent of their limits. Those of joints whose limit is missing or too large to have an effect are in
     N m or N, because such a limit would flatten them.
-
-    Args:
-        robot: robot whose joints are plotted.
     """
 
     def __init__(self, robot: Robot) -> None:

@@ -539,9 +539,6 @@ class Viewer(StrictAttributes, fixed=("robot",)):
 
             plant.step(tau, external=viewer.pull_forces(plant))
 
-        Args:
-            plant: plant of this robot.
-
         Returns:
             {link name: (6,) force and moment on the robot at the frame of the link, world axes [N, N m]}; {} if no page
             pulls.
