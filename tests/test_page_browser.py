@@ -474,7 +474,7 @@ def test_sliders_and_a_gamepad_reach_the_viewer(new_page: Callable[[], Page], go
         move = "(s => { s.value = -2.2; s.oninput(); })([...document.querySelectorAll('#sliders label')]"
         page.evaluate(move + ".find(l => l.textContent.startsWith('FR_calf_joint')).querySelector('input'))")
         assert wait_for(lambda: sliders.update() is not None, PATIENCE)
-        assert viewer.server["FR_calf_joint"] == pytest.approx(-2.2, abs=2e-3)
+        assert viewer.sliders["FR_calf_joint"] == pytest.approx(-2.2, abs=2e-3)
         page.evaluate("pads.push(pad)")
         assert wait_for(lambda: viewer.gamepad_axes == (1.0, 0.5, 0.0), PATIENCE), (
             "forward, left, and a turn within the stick's play"

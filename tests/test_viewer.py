@@ -1060,7 +1060,7 @@ def test_page_without_the_token_is_read_only(go2: qd.Robot) -> None:
             watcher.ping().wait(10)
             driver.send(json.dumps({"keys": ["KeyS"]}))
             assert wait_for(lambda: viewer.pressed_keys == {"KeyS"})
-            assert not viewer.is_paused and viewer.gamepad_axes == (0.0, 0.0, 0.0) and viewer.server == {"gain": 1.0}
+            assert not viewer.is_paused and viewer.gamepad_axes == (0.0, 0.0, 0.0) and viewer.sliders == {"gain": 1.0}
 
 
 def test_other_sites_can_neither_frame_the_page_nor_learn_its_address(go2: qd.Robot) -> None:
@@ -1133,7 +1133,7 @@ def test_sliders_stay_within_their_limits_and_are_sent_to_later_pages(go2: qd.Ro
         viewer.add_slider("gain", 0.0, 2.0, 1.0, unit="x", group="gains")
         viewer.add_slider("__proto__", -1.0, 1.0, 0.0)
         page.send(json.dumps({"slide": ["gain", 1.5]}))
-        assert wait_for(lambda: viewer.server == {"gain": 1.5, "__proto__": 0.0})
+        assert wait_for(lambda: viewer.sliders == {"gain": 1.5, "__proto__": 0.0})
         for junk in (
             ["gain", "1"],
             ["gain", True],
@@ -1146,7 +1146,7 @@ def test_sliders_stay_within_their_limits_and_are_sent_to_later_pages(go2: qd.Ro
             page.send(json.dumps({"slide": junk}))
         for beyond, limit in ((-99, 0.0), (99, 2.0)):
             page.send(json.dumps({"slide": ["gain", beyond]}))
-            assert wait_for(lambda limit=limit: viewer.server["gain"] == limit)
+            assert wait_for(lambda limit=limit: viewer.sliders["gain"] == limit)
         with connect_page(viewer, max_size=None) as late:
             while (header := unpack(late.recv(timeout=10))[0])["kind"] != "sliders":
                 pass
@@ -1159,7 +1159,7 @@ def test_sliders_stay_within_their_limits_and_are_sent_to_later_pages(go2: qd.Ro
         for low, high, value in ((1.0, 0.0, 0.5), (0.0, 1.0, 2.0), (0.0, np.inf, 1.0)):
             raises(ArgumentError, "slider", viewer.add_slider, "x", low, high, value)
         viewer.add_slider("gain", 0.0, 1.0, 0.5)
-        assert viewer.server == {"gain": 0.5, "__proto__": 0.0}, "another one in its place"
+        assert viewer.sliders == {"gain": 0.5, "__proto__": 0.0}, "another one in its place"
     alone = Viewer(go2, serve=False, meshes=False)
     alone.add_slider("gain", 0.0, 1.0, 0.5)
     assert alone.sliders == {"gain": 0.5}, "nobody moves it"
@@ -1170,9 +1170,9 @@ def test_joint_sliders_move_the_robot(go2: qd.Robot) -> None:
         sliders = JointSliders(viewer)
         np.testing.assert_array_equal(sliders.update(), go2.q_home)
         assert sliders.update() is None
-        assert set(viewer.server) == set(go2.joint_names)
+        assert set(viewer.sliders) == set(go2.joint_names)
         page.send(json.dumps({"slide": ["FL_calf_joint", -2.0]}))
-        assert wait_for(lambda: viewer.server["FL_calf_joint"] == -2.0)
+        assert wait_for(lambda: viewer.sliders["FL_calf_joint"] == -2.0)
         q = sliders.update()
         assert q is not None
         changed = np.flatnonzero(q != go2.q_home)

@@ -268,7 +268,7 @@ def run_locomotion_demo(
                 None if viewer is None else velocity_from_keys(viewer.pressed_keys, morphology, viewer.gamepad_axes)
             )
             if gains is not None and viewer is not None:
-                gains.apply(viewer.server)
+                gains.apply(viewer.sliders)
             can_jump = (
                 run.rise_time is not None
                 and t > run.rise_time + STAND_TIME * morphology.time_scale

@@ -193,7 +193,7 @@ class GainSliders:
             viewer.add_slider(
                 _damping_slider(task_group), MIN_DAMPING_SCALE, MAX_DAMPING_SCALE, 1.0, unit="x critical", group="gains"
             )
-        self._last_values = viewer.server
+        self._last_values = viewer.sliders
 
     def apply(self, sliders: Mapping[str, float]) -> None:
         """Sets the gains of all tasks if a slider has changed.

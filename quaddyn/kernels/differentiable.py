@@ -36,6 +36,7 @@ from .operations import (
     TraceContext,
     argument_inputs,
     finish_trace,
+    flatten_result,
     operation_arguments,
     solve_by_mass_matrix,
     start_trace,
@@ -58,15 +59,15 @@ def trace_gradient(operation: str, robot: Robot, options: KernelOptions, frame: 
         results: Vector = []
         sizes = [*arguments, ("result", robot.nv), ("cotangent", robot.nv)]
     else:
-        results = definition.trace(t)[1]
+        results = [x for part in definition.trace(t).values() for x in flatten_result(part)]
         sizes = [*arguments, ("cotangent", len(results))]
     given = argument_inputs(t.graph, sizes)
     if operation in USES_RESULT:
         gradient = _pull_back_forward_dynamics(t, arguments, given)
     else:
         gradient = pull_back(t.graph, results, given["cotangent"], [given[name] for name, _ in arguments])
-    outputs = [(name, (size,)) for name, size in arguments]
-    return finish_trace(t, f"{operation}_gradient", sizes, outputs, [x for part in gradient for x in part])
+    parts = dict(zip((name for name, _ in arguments), gradient, strict=True))
+    return finish_trace(t, f"{operation}_gradient", sizes, parts)
 
 
 def _pull_back_forward_dynamics(

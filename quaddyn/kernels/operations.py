@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import Final
 
@@ -29,7 +29,8 @@ from .parameters import Parameters, base_regressor, constant_parameters, input_p
 from .rnea import JointPlacements, configuration_rates, crba, dot, joint_placements, rnea
 from .tick_trace import TermTracer
 
-Outputs = tuple[tuple[tuple[str, tuple[int, ...]], ...], Vector]
+#: Vectors, and matrices by rows, by name.
+Results = Mapping[str, Vector | list[Vector]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +144,13 @@ class TraceContext:
         return out
 
 
-def _trace_rnea(t: TraceContext) -> Outputs:
-    return _vector_output("tau", t.inverse_dynamics(t.v, t.a, with_external_forces=True))
+def _trace_rnea(t: TraceContext) -> Results:
+    return {"tau": t.inverse_dynamics(t.v, t.a, with_external_forces=True)}
 
 
-def _trace_nle(t: TraceContext) -> Outputs:
-    return _vector_output("h", t.inverse_dynamics(t.v, t.drift))
-
-
-def _trace_gravity(t: TraceContext) -> Outputs:
+def _trace_gravity(t: TraceContext) -> Results:
     nothing = t.zeros(t.mechanism.nv)
-    return _vector_output("g", t.inverse_dynamics(nothing, nothing))
-
-
-def _trace_crba(t: TraceContext) -> Outputs:
-    return _matrix_output("M", t.mass_matrix())
+    return {"g": t.inverse_dynamics(nothing, nothing)}
 
 
 #: Cost of a division relative to that of an addition.
@@ -166,10 +159,10 @@ DIVISION_COST: Final = 8
 FORWARD_DYNAMICS_SOLVERS: Final = (solve_by_factorization, solve_by_articulated_bodies)
 
 
-def _trace_aba(t: TraceContext) -> Outputs:
+def _trace_aba(t: TraceContext) -> Results:
     h = t.inverse_dynamics(t.v, t.drift, with_external_forces=True)
     left = [x - y for x, y in zip(t.tau, h, strict=True)]
-    return _vector_output("a", solve_by_mass_matrix(t, left))
+    return {"a": solve_by_mass_matrix(t, left)}
 
 
 def solve_by_mass_matrix(t: TraceContext, b: Sequence[Expr]) -> Vector:
@@ -190,7 +183,7 @@ def _solve_by_factors(t: TraceContext, b: Sequence[Expr]) -> Vector:
     return solve_by_factorization(t.graph, t.mechanism, t.placements, t.parameters.inertia, t.rotor_inertias(), b)
 
 
-def _trace_aba_derivatives(t: TraceContext) -> Outputs:
+def _trace_aba_derivatives(t: TraceContext) -> Results:
     """Returns the derivatives of ``a = M^-1 (tau - h)`` by q, v and tau (Carpentier and Mansard 2018, section V).
 
     They are ``-M^-1 dID/dq``, ``-M^-1 dID/dv`` and ``M^-1``, with ID the inverse dynamics at constant a.
@@ -200,25 +193,8 @@ def _trace_aba_derivatives(t: TraceContext) -> Outputs:
     a = _solve_by_factors(t, [x - y for x, y in zip(t.tau, h, strict=True)])
     by_q, by_v = _differentiate_inverse_dynamics(t, a)
     by_tau = [[one if i == k else zero for i in range(n)] for k in range(n)]
-    columns = [
-        [_solve_by_factors(t, x) for x in right]
-        for right in ([[-x for x in c] for c in by_q], [[-x for x in c] for c in by_v], by_tau)
-    ]
-    rows = [[column[i] for column in part] for part in columns for i in range(n)]
-    shapes = tuple((name, (n, n)) for name in ("da_dq", "da_dv", "da_dtau"))
-    return shapes, [x for row in rows for x in row]
-
-
-def _trace_center_of_mass(t: TraceContext) -> Outputs:
-    return _vector_output("com", _trace_terms(t).com())
-
-
-def _trace_com_jacobian(t: TraceContext) -> Outputs:
-    return _matrix_output("J", t.coordinates.columns(_trace_terms(t).com_jacobian()))
-
-
-def _trace_centroidal_momentum(t: TraceContext) -> Outputs:
-    return _vector_output("momentum", _trace_terms(t).momentum()[0])
+    right = {"da_dq": [[-x for x in c] for c in by_q], "da_dv": [[-x for x in c] for c in by_v], "da_dtau": by_tau}
+    return {name: _rows([_solve_by_factors(t, x) for x in columns]) for name, columns in right.items()}
 
 
 def _trace_terms(t: TraceContext) -> TermTracer:
@@ -233,41 +209,38 @@ def _operation_cost(graph: Graph, results: Vector) -> int:
     return kinds.count(ADD) + kinds.count(MUL) + DIVISION_COST * kinds.count(DIV)
 
 
-def _trace_regressor(t: TraceContext) -> Outputs:
+def _trace_regressor(t: TraceContext) -> Results:
     joints, independent = [body.joint for body in t.robot.bodies], independent_joints(t.robot.bodies)
     losses = [joint is not None and joint.name in independent for joint in joints]
     rotors = [joint is not None and (joint.name in independent or joint.loop is not None) for joint in joints]
-    return _matrix_output(
-        "H", t.coordinates.rows(regressor(t.graph, t.mechanism, t.placements, t.v, t.a, losses, rotors))
-    )
+    return {"H": t.coordinates.rows(regressor(t.graph, t.mechanism, t.placements, t.v, t.a, losses, rotors))}
 
 
-def _trace_base_regressor(t: TraceContext) -> Outputs:
-    return _matrix_output("H", t.coordinates.rows(base_regressor(t.graph, t.mechanism, t.placements, t.v, t.a)))
+def _trace_base_regressor(t: TraceContext) -> Results:
+    return {"H": t.coordinates.rows(base_regressor(t.graph, t.mechanism, t.placements, t.v, t.a))}
 
 
-def _trace_frame_jacobian(t: TraceContext) -> Outputs:
-    return _matrix_output(
-        "J", t.coordinates.columns(frame_jacobian(t.graph, t.mechanism, t.placements, t.target_frame))
-    )
+def _trace_frame_jacobian(t: TraceContext) -> Results:
+    J = frame_jacobian(t.graph, t.mechanism, t.placements, t.target_frame)
+    return {"J": t.coordinates.columns(J)}
 
 
-def _trace_frame_position(t: TraceContext) -> Outputs:
+def _trace_frame_position(t: TraceContext) -> Results:
     origin = jacobian_and_origin(t.graph, t.mechanism, t.placements, t.target_frame)[1]
-    return _vector_output("position", [x * t.mechanism.length for x in origin])
+    return {"position": [x * t.mechanism.length for x in origin]}
 
 
-def _trace_frame_rotation(t: TraceContext) -> Outputs:
+def _trace_frame_rotation(t: TraceContext) -> Results:
     chain, axes = path_from_root(t.mechanism, t.target_frame.link), t.target_frame.rotation
     body = orientations(t.graph, t.mechanism, t.placements, chain)
     columns = [[t.graph.constant(x) for x in column] for column in axes.T.tolist()]
     if not chain:
-        return _matrix_output("rotation", [list(row) for row in zip(*columns, strict=True)])
-    return _matrix_output("rotation", [[dot(row, column) for column in columns] for row in body[chain[-1]]])
+        return {"rotation": _rows(columns)}
+    return {"rotation": [[dot(row, column) for column in columns] for row in body[chain[-1]]]}
 
 
-def _trace_frame_drift(t: TraceContext) -> Outputs:
-    return _vector_output("drift", frame_acceleration(t.graph, t.mechanism, t.placements, t.v, t.drift, t.target_frame))
+def _trace_frame_drift(t: TraceContext) -> Results:
+    return {"drift": frame_acceleration(t.graph, t.mechanism, t.placements, t.v, t.drift, t.target_frame)}
 
 
 def _differentiate_inverse_dynamics(t: TraceContext, a: Sequence[Expr]) -> tuple[list[Vector], list[Vector]]:
@@ -280,20 +253,14 @@ def _differentiate_inverse_dynamics(t: TraceContext, a: Sequence[Expr]) -> tuple
     return by_q, by_v
 
 
-def _trace_rnea_derivatives(t: TraceContext) -> Outputs:
-    n = t.robot.nv
+def _trace_rnea_derivatives(t: TraceContext) -> Results:
     by_q, by_v = _differentiate_inverse_dynamics(t, t.inputs["a"])
-    rows = [[column[i] for column in columns] for columns in (by_q, by_v) for i in range(n)] + t.mass_matrix()
-    shapes = tuple((name, (n, n)) for name in ("dtau_dq", "dtau_dv", "dtau_da"))
-    return shapes, [x for row in rows for x in row]
+    return {"dtau_dq": _rows(by_q), "dtau_dv": _rows(by_v), "dtau_da": t.mass_matrix()}
 
 
-def _vector_output(name: str, x: Vector) -> Outputs:
-    return ((name, (len(x),)),), x
-
-
-def _matrix_output(name: str, rows: Sequence[Vector]) -> Outputs:
-    return ((name, (len(rows), len(rows[0]))),), [x for row in rows for x in row]
+def _rows(columns: Sequence[Vector]) -> list[Vector]:
+    """Returns the rows of a matrix of these columns."""
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,33 +268,33 @@ class OperationDefinition:
     """Definition of an operation that can be compiled."""
 
     arguments: tuple[str, ...]  # names of its inputs
-    trace: Callable[[TraceContext], Outputs]  # function that records its outputs
+    trace: Callable[[TraceContext], Results]  # function that records its outputs
     has_mass_properties: bool = True  # whether it depends on mass properties, which may then be run-time inputs
     has_external_forces: bool = False  # whether it depends on external forces
     needs_frame: bool = False  # whether it refers to one named frame
     uses_file_frames: bool = False  # whether it is traced in the file's body frames, to which its columns refer
 
 
+#: Operations that do not depend on mass properties of links, and those that also refer to a frame.
+_massless = partial(OperationDefinition, has_mass_properties=False)
+_of_frame = partial(_massless, needs_frame=True)
+
 OPERATIONS: Final[Mapping[str, OperationDefinition]] = MappingProxyType(
     {
         "rnea": OperationDefinition(("q", "v", "a"), _trace_rnea, has_external_forces=True),
-        "nle": OperationDefinition(("q", "v"), _trace_nle),
+        "nle": OperationDefinition(("q", "v"), lambda t: {"h": t.inverse_dynamics(t.v, t.drift)}),
         "gravity": OperationDefinition(("q",), _trace_gravity),
-        "crba": OperationDefinition(("q",), _trace_crba),
+        "crba": OperationDefinition(("q",), lambda t: {"M": t.mass_matrix()}),
         "aba": OperationDefinition(("q", "v", "tau"), _trace_aba, has_external_forces=True),
-        "regressor": OperationDefinition(
-            ("q", "v", "a"), _trace_regressor, has_mass_properties=False, uses_file_frames=True
-        ),
-        "base_regressor": OperationDefinition(("q", "v", "a"), _trace_base_regressor, has_mass_properties=False),
+        "regressor": _massless(("q", "v", "a"), _trace_regressor, uses_file_frames=True),
+        "base_regressor": _massless(("q", "v", "a"), _trace_base_regressor),
         "rnea_derivatives": OperationDefinition(("q", "v", "a"), _trace_rnea_derivatives),
         "aba_derivatives": OperationDefinition(("q", "v", "tau"), _trace_aba_derivatives),
-        "center_of_mass": OperationDefinition(("q",), _trace_center_of_mass, has_mass_properties=False),
-        "com_jacobian": OperationDefinition(("q",), _trace_com_jacobian, has_mass_properties=False),
-        "centroidal_momentum": OperationDefinition(("q", "v"), _trace_centroidal_momentum, has_mass_properties=False),
-        "frame_jacobian": OperationDefinition(
-            ("q",), _trace_frame_jacobian, has_mass_properties=False, needs_frame=True
-        ),
-        "frame_drift": OperationDefinition(("q", "v"), _trace_frame_drift, has_mass_properties=False, needs_frame=True),
+        "center_of_mass": _massless(("q",), lambda t: {"com": _trace_terms(t).com()}),
+        "com_jacobian": _massless(("q",), lambda t: {"J": t.coordinates.columns(_trace_terms(t).com_jacobian())}),
+        "centroidal_momentum": _massless(("q", "v"), lambda t: {"momentum": _trace_terms(t).momentum()[0]}),
+        "frame_jacobian": _of_frame(("q",), _trace_frame_jacobian),
+        "frame_drift": _of_frame(("q", "v"), _trace_frame_drift),
     }
 )
 
@@ -336,12 +303,8 @@ OPERATIONS: Final[Mapping[str, OperationDefinition]] = MappingProxyType(
 DIFFERENTIABLE_OPERATIONS: Final[Mapping[str, OperationDefinition]] = MappingProxyType(
     {name: x for name, x in OPERATIONS.items() if "derivatives" not in name and "regressor" not in name}
     | {
-        "frame_position": OperationDefinition(
-            ("q",), _trace_frame_position, has_mass_properties=False, needs_frame=True
-        ),
-        "frame_rotation": OperationDefinition(
-            ("q",), _trace_frame_rotation, has_mass_properties=False, needs_frame=True
-        ),
+        "frame_position": _of_frame(("q",), _trace_frame_position),
+        "frame_rotation": _of_frame(("q",), _trace_frame_rotation),
     }
 )
 
@@ -398,27 +361,27 @@ def trace_operation(operation: str, robot: Robot, options: KernelOptions, frame:
     """Applies an operation to symbolic inputs, and returns the program of the recorded operations."""
     definition = {**OPERATIONS, **DIFFERENTIABLE_OPERATIONS}[operation]
     trace, arguments = start_trace(definition, robot, options, frame)
-    return finish_trace(trace, operation, arguments, *definition.trace(trace))
+    return finish_trace(trace, operation, arguments, definition.trace(trace))
 
 
-def finish_trace(
-    t: TraceContext,
-    operation: str,
-    arguments: Sequence[tuple[str, int]],
-    outputs: Sequence[tuple[str, tuple[int, ...]]],
-    results: Vector,
-) -> Program:
+def finish_trace(t: TraceContext, operation: str, arguments: Sequence[tuple[str, int]], results: Results) -> Program:
     """Returns the program that computes results from the inputs of a graph."""
+    shapes = [(name, (len(x), len(x[0])) if isinstance(x[0], list) else (len(x),)) for name, x in results.items()]
     return make_program(
         operation if t.frame_name is None else f"{operation}:{t.frame_name}",
         t.graph,
         arguments,
-        outputs,
-        results,
+        shapes,
+        [entry for x in results.values() for entry in flatten_result(x)],
         t.coordinates.unit_norm_groups(unit_norm_groups(t.mechanism)),
         t.coordinates.ranges,
         NORMALIZABLE_TOLERANCE if t.options.normalized else None,
     )
+
+
+def flatten_result(x: Vector | list[Vector]) -> Vector:
+    """Returns the entries of a vector or matrix, row by row."""
+    return [entry for row in x for entry in (row if isinstance(row, list) else [row])]
 
 
 def unit_norm_groups(mechanism: Mechanism) -> list[tuple[int, ...]]:
