@@ -15,16 +15,14 @@ import sys
 import types
 import typing
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import typer
-from rich import box
 from rich.markup import escape
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from .. import campaigns
 from ..campaigns import Campaign, Failure, OutcomeCounts, Store
@@ -43,6 +41,7 @@ from .console import (
     err,
     is_terminal,
     make_display,
+    make_table,
     out,
     print_text,
     wait_for_interrupt,
@@ -78,14 +77,21 @@ def make_command(
         action(kind(**{name: v for name, v in values.items() if v is not _Default}), **arguments)
 
     parameters = [_make_parameter(f, hints[f.name]) for f in options.values()]
-    parameters += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-        for name, (annotation, default) in common.items()
-    ]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
     run.__doc__ = kind.__doc__
-    return run
+    return _with_parameters(run, [*parameters, *_parameters(common)])
+
+
+def _parameters(options: Mapping[str, tuple[Any, Any]]) -> list[inspect.Parameter]:
+    """Returns the parameters of a command for annotated type and default of each option."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [inspect.Parameter(name, kind, annotation=a, default=default) for name, (a, default) in options.items()]
+
+
+def _with_parameters(command: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
+    """Returns a command after setting the parameters that typer reads."""
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
 
 
 def renamed_fields_of(kind: type[Campaign[Any]]) -> dict[str, str]:
@@ -241,36 +247,19 @@ campaign_app = typer.Typer(
 app.add_typer(campaign_app, name="campaign")
 
 
-@campaign_app.command(cls=renamed_options("campaign resume", RENAMED_OPTIONS))
-def resume(
-    store: StoreArgument,
-    campaign: CampaignOption = None,
-    workers: WorkersOption = None,
-    dask: DaskOption = None,
-    tls_ca: CaOption = None,
-    tls_cert: CertOption = None,
-    tls_key: KeyOption = None,
-    batch: BatchOption = 1,
-    device: DeviceOption = "cpu",
-    ignore_mismatch: IgnoreMismatchOption = False,
-    as_json: JsonOption = False,
-) -> None:
+def resume(store: Path, campaign: str | None, **options: Any) -> None:
     """Continue a campaign: run the cases that are not in its store yet, with the options of its last run."""
     with _open_store(store, campaign) as opened:
         stored_campaign = opened.campaign
-    _run(
-        stored_campaign,
-        store=store,
-        workers=workers,
-        dask=dask,
-        tls_ca=tls_ca,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
-        batch=batch,
-        device=device,
-        ignore_mismatch=ignore_mismatch,
-        as_json=as_json,
+    _run(stored_campaign, store=store, **options)
+
+
+campaign_app.command(cls=renamed_options("campaign resume", RENAMED_OPTIONS))(
+    _with_parameters(
+        resume,
+        _parameters(COMMON | {"store": (StoreArgument, inspect.Parameter.empty), "campaign": (CampaignOption, None)}),
     )
+)
 
 
 @campaign_app.command()
@@ -497,10 +486,7 @@ def _print_successes(by_field: dict[str, dict[Any, tuple[int, int]]], units: Map
     """Prints the success rate by value of each varied field, with its confidence interval."""
     if not by_field:
         return
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("cases with", overflow="fold")
-    table.add_column("successes", justify="right", no_wrap=True)
-    table.add_column("success rate, 95 % interval", justify="right", no_wrap=True)
+    table = make_table("~cases with", ">successes", ">success rate, 95 % interval")
     for name, counts in by_field.items():
         for value, (successes, total) in counts.items():
             low, high = interval(successes, total)
@@ -512,11 +498,7 @@ def _print_successes(by_field: dict[str, dict[Any, tuple[int, int]]], units: Map
 
 def _print_outcomes(tally: OutcomeCounts, store: str) -> None:
     """Prints the outcomes as a table, with examples and how to replay one."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("outcome", overflow="fold")
-    table.add_column("cases", justify="right", no_wrap=True)
-    table.add_column("fraction, 95 % interval", justify="right", no_wrap=True)
-    table.add_column("examples", no_wrap=True)
+    table = make_table("~outcome", ">cases", ">fraction, 95 % interval", "examples")
 
     def row(outcome: str, number: int, key: str = "") -> None:
         low, high = interval(number, tally.total)

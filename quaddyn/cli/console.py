@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, TextIO, TypeVar
 from urllib.parse import urlsplit
 
 import typer
+from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from ..errors import ArgumentError
 from ..safe_files import check_ending
@@ -49,6 +52,23 @@ out, err = Console(emoji=False), Console(stderr=True, emoji=False)
 def print_text(text: str) -> None:
     """Prints text without interpreting markup in names of robots and files."""
     out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def make_table(*columns: str, title: str | None = None) -> Table:
+    """Returns a table; ">" before the name of a column aligns it to the right, "~" folds its long cells.
+
+    Args:
+        columns: names of the columns, with their units.
+        title: title in markup; None: none.
+    """
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in columns:
+        name = escape(column.lstrip("~>"))
+        if column.startswith("~"):
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, justify="right" if column.startswith(">") else "left", no_wrap=True)
+    return table
 
 
 def page_addresses(viewer: Viewer) -> str:

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.markup import escape
-from rich.table import Table
 
 from ..errors import ArgumentError
 from .app import app
 from .campaigning import CampaignOption, replay_case
-from .console import out, print_text
+from .console import make_table, out, print_text
 from .options import renamed_options
 
 if TYPE_CHECKING:
@@ -90,17 +88,13 @@ def _print_tick(replayed: TickReplay) -> None:
     """Prints torques and contact forces of the tick as tables."""
     record, command = replayed.record, replayed.command
     print_text(f"{record.robot}, tick {record.tick}; contacts {', '.join(command.forces) or 'none'}")
-    torques = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    torques.add_column("joint", no_wrap=True)
-    torques.add_column("torque [N m]", justify="right")
+    torques = make_table("joint", ">torque [N m]")
     for joint, tau in zip(record.joints, command.tau.tolist(), strict=True):
         torques.add_row(escape(joint), f"{tau:+.4f}")
     out.print(torques)
     if not command.forces:
         return
-    forces = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("contact", "activation", "x [N]", "y [N]", "z [N]"):
-        forces.add_column(column, justify="left" if column == "contact" else "right")
+    forces = make_table("~contact", ">activation", ">x [N]", ">y [N]", ">z [N]")
     for name, force in command.forces.items():
         forces.add_row(escape(name), f"{record.contact_activations[name]:.2f}", *(f"{f:+.3f}" for f in force[:3]))
     out.print(forces)

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -21,7 +20,7 @@ from ..errors import QuaddynError
 from ..kernels.kernel_cache import cached_kernels
 from ..version import __version__
 from .app import app
-from .console import err, out, print_text
+from .console import err, make_table, out, print_text
 
 #: Packages whose versions are printed, and the extra of quaddyn that installs each; "" for required ones.
 PACKAGES = {"numpy": "", "pin": "", "llvmlite": "", "mujoco": "mujoco", "matplotlib": "plot"}
@@ -179,9 +178,7 @@ def _print_health(health: Health) -> None:
     shipped = any(unit.state == "prebuilt" for unit in health.units)
     facts.add_row("prebuilt objects", escape(str(PREBUILT_FOLDER)) if shipped else "none for this processor")
     out.print(facts)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("compiled part", "machine code", "size [kB]", "took [s]"):
-        table.add_column(escape(column), justify="right" if "[" in column else "left", no_wrap=True)
+    table = make_table("compiled part", "machine code", ">size [kB]", ">took [s]")
     for unit in health.units:
         size = "" if unit.size is None else f"{unit.size / 1024.0:.0f}"
         seconds = "" if unit.seconds is None else f"{unit.seconds:.1f}"

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-from rich import box
 from rich.markup import escape
-from rich.table import Table
 
 from ..errors import ArgumentError
 from ..operating_system import describe_os_error
@@ -23,7 +21,7 @@ from ..safe_files import read_regular_file
 from ..urdf.mjcf import is_mjcf
 from ..urdf.tree import Array
 from .app import EXIT_REDUCED, MimicOption, PackagesOption, RobotArgument, RootOption, app
-from .console import check_writable, err, out, print_text, progress_bar, use_one_linear_algebra_thread
+from .console import check_writable, err, make_table, out, print_text, progress_bar, use_one_linear_algebra_thread
 from .options import COMPLETIONS
 
 if TYPE_CHECKING:
@@ -384,11 +382,8 @@ def _print_losses(result: Identification) -> None:
     if not losses:
         return
     units = escape("viscous [N m s/rad], Coulomb [N m], rotor [kg m^2]")
-    table = Table(title=f"joints, as identified: {units}", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("joint", no_wrap=True)
-    for column in ("viscous", "Coulomb", "rotor"):
-        table.add_column(column, justify="right", no_wrap=True)
-        table.add_column("file", justify="right", no_wrap=True)
+    columns = ("joint", ">viscous", ">file", ">Coulomb", ">file", ">rotor", ">file")
+    table = make_table(*columns, title=f"joints, as identified: {units}")
     for joint, values in losses.items():
         own = robot.tree.joints_by_name[joint]
         found = [f"{x:.3g}{mark}" for x, mark in zip(values.tolist(), result.mark_losses(joint), strict=True)]
@@ -400,15 +395,9 @@ def _print_losses(result: Identification) -> None:
 def _print_fit(result: Identification, validation: Validation | None) -> None:
     """Prints residuals, masses, losses and the quality of the fit."""
     robot, base = result.base.robot, result.base
-    table = Table(
-        title=f"{escape(robot.name)}: {result.samples:,} samples, {result.method}"
-        + (f", prior weight {result.prior_weight:g}" if result.prior_weight else ""),
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("generalized force")
-    for column in ("residual", "held out", "measured"):
-        table.add_column(column, justify="right", no_wrap=True)
+    weight = f", prior weight {result.prior_weight:g}" if result.prior_weight else ""
+    title = f"{escape(robot.name)}: {result.samples:,} samples, {result.method}{weight}"
+    table = make_table("~generalized force", ">residual", ">held out", ">measured", title=title)
     names = {robot.velocity_index(joint): joint for joint in robot.actuated}
     for i, noise in enumerate(result.noise):
         validation_cells = (
@@ -416,10 +405,7 @@ def _print_fit(result: Identification, validation: Validation | None) -> None:
         )
         table.add_row(escape(names.get(i, f"root {i}")), f"{noise:.4g}", *validation_cells)
     out.print(table)
-    table = Table(title="bodies, as identified", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("body")
-    for column in ("mass [kg]", "in the file", "com [m]"):
-        table.add_column(escape(column), justify="right", no_wrap=column != "com [m]")
+    table = make_table("~body", ">mass [kg]", ">in the file", "~com [m]", title="bodies, as identified")
     for body, inertial in zip(robot.bodies, result.inertials.values(), strict=True):
         if body.joint is not None or robot.root != "fixed":
             com = ", ".join(f"{x:.4f}" for x in inertial.com) + result.mark_com(body.name)

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
 from ..errors import ModelError, UnreadableFileError
 from ..robot import Robot, load
-from .console import out, print_text
+from .console import make_table, out, print_text
 
 if TYPE_CHECKING:
     from ..demo import DemoReport, RequestedValue
@@ -91,11 +90,8 @@ def add_cross_check(loaded: Verdict, *, samples: int, seed: int, source: bytes |
 
 def print_robots(rows: list[dict[str, object]]) -> None:
     """Prints the robots of the catalogue as a table."""
-    table = Table(title=f"{len(rows)} robots: quaddyn.load(name)", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("name", "kind", "root", "dof", "mass [kg]"):
-        table.add_column(column, justify="right" if column in ("dof", "mass [kg]") else "left", no_wrap=True)
-    table.add_column("legs", justify="right", no_wrap=True)
-    table.add_column("feet", no_wrap=True)
+    columns = ("name", "kind", "root", ">dof", ">mass [kg]", ">legs", "feet")
+    table = make_table(*columns, title=f"{len(rows)} robots: quaddyn.load(name)")
     for row in rows:
         legs = row["legs"]
         assert isinstance(legs, dict)
@@ -114,10 +110,8 @@ def print_robots(rows: list[dict[str, object]]) -> None:
 
 def print_summary(verdicts: list[Verdict]) -> None:
     """Prints one line for each of several robots."""
-    table = Table(title="the catalogue, validated and cross-checked", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("name", "verdict", "warnings", "worst error", "in"):
-        left = column in ("name", "verdict", "in")
-        table.add_column(column, no_wrap=column != "verdict", justify="left" if left else "right")
+    columns = ("name", "~verdict", ">warnings", ">worst error", "in")
+    table = make_table(*columns, title="the catalogue, validated and cross-checked")
     for v in verdicts:
         if v.robot is None:
             table.add_row(v.source, f"[red]rejected[/]: {escape(v.refusal)}", "", "", "")
@@ -277,10 +271,7 @@ def print_legs(robot: Robot, surveys: list[LegSurvey]) -> None:
     from ..operating_system import cpu_name
 
     prismatic_joints = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "prismatic"}
-    table = Table(title=f"the legs of {escape(robot.name)}", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("leg", no_wrap=True)
-    table.add_column("quantity")
-    table.add_column("value", overflow="fold")
+    table = make_table("leg", "~quantity", "~value", title=f"the legs of {escape(robot.name)}")
     for s in surveys:
         kind = "closed form" if s.closed_form else "numeric: no closed form applies"
         table.add_row(escape(s.leg), "inverse", kind)
