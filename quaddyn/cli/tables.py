@@ -90,7 +90,7 @@ def add_cross_check(loaded: Verdict, *, samples: int, seed: int, source: bytes |
 
 def print_robots(rows: list[dict[str, object]]) -> None:
     """Prints the robots of the catalogue as a table."""
-    columns = ("name", "kind", "root", ">dof", ">mass [kg]", ">legs", "feet")
+    columns = ("name", "kind", "root", ">dof", ">mass\n[kg]", ">legs", "feet")
     table = make_table(*columns, title=f"{len(rows)} robots: quaddyn.load(name)")
     for row in rows:
         legs = row["legs"]
