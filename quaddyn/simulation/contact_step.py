@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 
-from ..compiler import Matrix, Vector, compiled, local, matrix
+from ..compiler import Matrix, Vec3, Vector, compiled, cross, local, mat3, matrix, vec3
+from ..compiler.small_arrays import transposed
 from ..contact.solvers.frictional_core import (
     MAX_MULTIPLICATIONS,
     compute_velocities,
@@ -85,18 +86,18 @@ def compute_free_velocity(
 
 
 @compiled()
-def compute_contact_frame(nx: float, ny: float, nz: float, frame: Matrix) -> None:
+def compute_contact_frame(n: Vec3, frame: Matrix) -> None:
     """Computes the rows t1, t2, n of a right-handed contact frame; on level ground the world axes."""
-    tx, ty, tz = 0.0, 0.0, 0.0
-    if abs(nx) < 0.9:
-        length = math.sqrt(ny * ny + nz * nz)
-        tx, ty, tz = length, -nx * ny / length, -nx * nz / length  # x less its part along n
+    tangent = vec3(0.0, 0.0, 0.0)
+    if abs(n[0]) < 0.9:
+        length = math.sqrt(n[1] * n[1] + n[2] * n[2])
+        tangent = vec3(length, -n[0] * n[1] / length, -n[0] * n[2] / length)  # x less its part along n
     else:
-        length = math.sqrt(nx * nx + nz * nz)
-        tx, ty, tz = -nx * ny / length, length, -ny * nz / length
-    frame[0, 0], frame[0, 1], frame[0, 2] = tx, ty, tz
-    frame[1, 0], frame[1, 1], frame[1, 2] = ny * tz - nz * ty, nz * tx - nx * tz, nx * ty - ny * tx
-    frame[2, 0], frame[2, 1], frame[2, 2] = nx, ny, nz
+        length = math.sqrt(n[0] * n[0] + n[2] * n[2])
+        tangent = vec3(-n[0] * n[1] / length, length, -n[1] * n[2] / length)
+    frame[0] = tangent
+    frame[1] = cross(n, tangent)
+    frame[2] = n
 
 
 @compiled()
@@ -112,7 +113,7 @@ def find_contacts(model: StepModel, poses: Matrix, law: ContactLaw, state: StepS
         end_sphere, pose = model.clusters[c], poses[model.joints[first_sphere]]
         transform_point(pose, cluster_spheres[c], cluster_center)
         if end_sphere - first_sphere == 1 or may_be_in_reach(
-            cluster_center[0], cluster_center[1], cluster_center[2], cluster_spheres[c, 3], model.terrain, reach
+            vec3(cluster_center), cluster_spheres[c, 3], model.terrain, reach
         ):
             for i in range(first_sphere, end_sphere):
                 transform_point(pose, sphere_centers[i], centers[i])
@@ -136,7 +137,7 @@ def compute_stop_rows(i: int, model: StepModel, v: Vector, motion: StepDynamics,
     """Computes the rows of a contact that is a joint stop; its tangents have no effect."""
     T, Y, r, j = contacts.T, contacts.Y, 3 * i, -1 - contacts.collisions.spheres[i]
     dof, side = model.stops.v[j], model.stops.sides[j]
-    compute_contact_frame(0.0, 0.0, 1.0, T[r : r + 3])
+    compute_contact_frame(vec3(0.0, 0.0, 1.0), T[r : r + 3])
     for a in range(r, r + 3):
         contacts.g[a], contacts.velocities_before[a], contacts.impulses[a] = 0.0, 0.0, 0.0
         for c in range(len(v)):
@@ -159,7 +160,7 @@ def compute_contact_rows(
     g, velocity_before, free, nv, r = contacts.g, contacts.velocities_before, motion.free_velocity, len(v), 3 * i
     sphere = collisions.spheres[i]
     n, c, radius, last = collisions.normals[i], contacts.centers[sphere], model.radii[sphere], model.last_rows[sphere]
-    compute_contact_frame(n[0], n[1], n[2], T[r : r + 3])
+    compute_contact_frame(vec3(n), T[r : r + 3])
     px, py, pz = c[0] - radius * n[0] - o[0], c[1] - radius * n[1] - o[1], c[2] - radius * n[2] - o[2]
     for a in range(r, r + 3):
         g[a], velocity_before[a], contacts.impulses[a] = 0.0, 0.0, 0.0
@@ -212,9 +213,7 @@ def set_contact_targets(i: int, k: int, law: ContactLaw, contacts: SphereContact
     key = collisions.surfaces[i] * len(contacts.centers) + sphere
     for p in range(contacts.stored.n_contacts):
         if contacts.keys[p] == key:
-            x, y, z = contacts.world_impulses[p, 0], contacts.world_impulses[p, 1], contacts.world_impulses[p, 2]
-            for a in range(r, r + 3):
-                contacts.impulses[a] = T[a, 0] * x + T[a, 1] * y + T[a, 2] * z
+            contacts.impulses[r : r + 3] = mat3(T[r : r + 3]) @ vec3(contacts.world_impulses[p])
 
 
 @compiled()
@@ -368,9 +367,8 @@ def apply_impulses(k: int, motion: StepDynamics, contacts: SphereContacts, model
     solve_lower(motion.L, model.bodies.dof_parent, after)
     for i in range(k):
         contacts.keys[i] = collisions.surfaces[i] * len(contacts.centers) + collisions.spheres[i]
-        x, y, z = impulses[3 * i], impulses[3 * i + 1], impulses[3 * i + 2]
-        for a in range(3):
-            contacts.world_impulses[i, a] = T[3 * i, a] * x + T[3 * i + 1, a] * y + T[3 * i + 2, a] * z
+        r = 3 * i
+        contacts.world_impulses[i] = transposed(mat3(T[r : r + 3])) @ vec3(impulses[r : r + 3])
 
 
 @compiled(inline=False)

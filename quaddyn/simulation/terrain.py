@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compiler import IntVector, Matrix, Vec3, Vector, compiled, entry, local, vec3
+from ..compiler import IntVector, Matrix, Vec3, Vector, compiled, cross, entry, local, mat3, matrix, norm, vec3
+from ..compiler.small_arrays import transposed
 from ..contact.solvers import MAX_FRICTION
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
@@ -103,18 +104,18 @@ def collide_range(
     planes, boxes, fields = ground.planes, ground.boxes, ground.fields
     nearest = local(MAX_FIELD_CONTACTS, 4)
     for sphere in range(first, end):
-        x, y, z, r = centers[sphere, 0], centers[sphere, 1], centers[sphere, 2], radii[sphere]
+        center, r = vec3(centers[sphere]), radii[sphere]
         for p in range(len(planes)):
-            nx, ny, nz = planes[p, 0], planes[p, 1], planes[p, 2]
-            gap = nx * x + ny * y + nz * z - planes[p, 3] - r
+            normal = vec3(planes[p, :3])
+            gap = normal @ center - planes[p, 3] - r
             if gap < reach:
-                k = _write_contact(contacts, k, gap, vec3(nx, ny, nz), planes[p, 4], sphere, p)
+                k = _write_contact(contacts, k, gap, normal, planes[p, 4], sphere, p)
         for b in range(len(boxes)):
-            if _collide_box(boxes[b], x, y, z, r, reach, nearest) and nearest[0, 0] < reach:
+            if _collide_box(boxes[b], center, r, reach, nearest) and nearest[0, 0] < reach:
                 mu, surface = boxes[b, 15], len(planes) + b
                 k = _write_contact(contacts, k, nearest[0, 0], vec3(nearest[0, 1:]), mu, sphere, surface)
         for f in range(len(fields)):
-            count = _collide_field(fields[f], ground.heights, x, y, z, r, reach, nearest)
+            count = _collide_field(fields[f], ground.heights, center, r, reach, nearest)
             for i in range(count):
                 mu, surface = fields[f, 7], len(planes) + len(boxes) + MAX_FIELD_CONTACTS * f + i
                 k = _write_contact(contacts, k, nearest[i, 0], vec3(nearest[i, 1:]), mu, sphere, surface)
@@ -122,28 +123,27 @@ def collide_range(
 
 
 @compiled()
-def may_be_in_reach(x: float, y: float, z: float, r: float, ground: TerrainArrays, reach: float) -> bool:
+def may_be_in_reach(center: Vec3, r: float, ground: TerrainArrays, reach: float) -> bool:
     """Returns whether a sphere may be within `reach` of a surface; False is exact, True is conservative."""
     planes, fields, nearest = ground.planes, ground.fields, local(1, 4)
     for p in range(len(planes)):
-        if planes[p, 0] * x + planes[p, 1] * y + planes[p, 2] * z - planes[p, 3] - r < reach:
+        if vec3(planes[p, :3]) @ center - planes[p, 3] - r < reach:
             return True
     for b in range(len(ground.boxes)):
-        if _collide_box(ground.boxes[b], x, y, z, r, reach, nearest) and nearest[0, 0] < reach:
+        if _collide_box(ground.boxes[b], center, r, reach, nearest) and nearest[0, 0] < reach:
             return True
     for f in range(len(fields)):
-        if not _is_outside_field(fields[f], x, y, z, r + reach):
+        if not _is_outside_field(fields[f], center, r + reach):
             return True
     return False
 
 
 @compiled()
-def _collide_box(box: Vector, x: float, y: float, z: float, r: float, reach: float, out: Matrix) -> bool:
+def _collide_box(box: Vector, center: Vec3, r: float, reach: float, out: Matrix) -> bool:
     """Computes gap and normal of a sphere and a box into out[0]; returns False beyond the distance `reach`."""
-    dx, dy, dz = x - box[0], y - box[1], z - box[2]
-    squared_distance, local_center, outside = 0.0, local(3), local(3)
+    R, squared_distance, outside = mat3(matrix(box, 3, 3, 3)), 0.0, local(3)
+    local_center = transposed(R) @ (center - vec3(box[:3]))
     for a in range(3):
-        local_center[a] = box[3 + a] * dx + box[6 + a] * dy + box[9 + a] * dz  # column a of the rotation
         half = box[12 + a]
         outside[a] = local_center[a] - min(max(local_center[a], -half), half)
         if abs(outside[a]) - r > reach:
@@ -151,81 +151,70 @@ def _collide_box(box: Vector, x: float, y: float, z: float, r: float, reach: flo
         squared_distance += outside[a] * outside[a]
     if squared_distance > 0.0:
         length = math.sqrt(squared_distance)
-        gap = length - r
-        for a in range(3):
-            outside[a] /= length
-    else:  # the center is inside: the normal is that of the nearest face
-        face, depth = 0, math.inf
-        for a in range(3):
-            if box[12 + a] - abs(local_center[a]) < depth:
-                face, depth = a, box[12 + a] - abs(local_center[a])
-        gap = -depth - r
-        outside[face] = 1.0 if local_center[face] >= 0.0 else -1.0
-    out[0, 0] = gap
-    for i in range(3):
-        out[0, 1 + i] = box[3 + 3 * i] * outside[0] + box[4 + 3 * i] * outside[1] + box[5 + 3 * i] * outside[2]
+        out[0, 0] = length - r
+        out[0, 1:] = R @ (vec3(outside) / length)
+        return True
+    face, depth = 0, math.inf  # the center is inside: the normal is that of the nearest face
+    for a in range(3):
+        if box[12 + a] - abs(local_center[a]) < depth:
+            face, depth = a, box[12 + a] - abs(local_center[a])
+    outside[face] = 1.0 if local_center[face] >= 0.0 else -1.0
+    out[0, 0] = -depth - r
+    out[0, 1:] = R @ vec3(outside)
     return True
 
 
 @compiled()
-def _is_outside_field(field: Vector, x: float, y: float, z: float, radius: float) -> bool:
+def _is_outside_field(field: Vector, center: Vec3, radius: float) -> bool:
     """Returns whether a sphere of radius `radius` is beside or above a height field."""
-    x0, y0, dx, dy = field[0], field[1], field[2], field[3]
+    x, y, x0, y0, dx, dy = center[0], center[1], field[0], field[1], field[2], field[3]
     length_x, length_y = (field[4] - 1.0) * dx, (field[5] - 1.0) * dy
-    if z - radius > field[8]:
+    if center[2] - radius > field[8]:
         return True
     is_beside: bool = x + radius < x0 or y + radius < y0 or x - radius > x0 + length_x or y - radius > y0 + length_y
     return is_beside
 
 
 @compiled()
-def _collide_field(
-    field: Vector, heights: Vector, x: float, y: float, z: float, r: float, reach: float, out: Matrix
-) -> int:
+def _collide_field(field: Vector, heights: Vector, center: Vec3, r: float, reach: float, out: Matrix) -> int:
     """Computes the contacts of a sphere with a height field, gap and normal in rows of `out`; returns their number."""
-    x0, y0, dx, dy = field[0], field[1], field[2], field[3]
+    x, y, x0, y0, dx, dy = center[0], center[1], field[0], field[1], field[2], field[3]
     nx, ny = int(field[4]), int(field[5])
     search_radius = r + reach
-    if _is_outside_field(field, x, y, z, search_radius):
+    if _is_outside_field(field, center, search_radius):
         return 0
     first_i, last_i = max(int((x - search_radius - x0) / dx), 0), min(int((x + search_radius - x0) / dx), nx - 2)
     first_j, last_j = max(int((y - search_radius - y0) / dy), 0), min(int((y + search_radius - y0) / dy), ny - 2)
-    corners, point, normal, center = local(3, 3), local(3), local(3), local(3)
-    center[0], center[1], center[2] = x, y, z
-    min_distance, is_below, count = math.inf, False, 0
+    point, min_distance, is_below, count = local(3), math.inf, False, 0
     for pass_index in range(2):  # first the nearest point, then other faces whose nearest point is inside
         count = 0 if pass_index == 0 else 1
         for i in range(first_i, last_i + 1):
             for j in range(first_j, last_j + 1):
                 for triangle in range(2):
-                    _compute_triangle(field, heights, i, j, triangle, corners)
-                    inside = _find_nearest_point(center, corners, point)
-                    ex, ey, ez = x - point[0], y - point[1], z - point[2]
-                    distance = math.sqrt(ex * ex + ey * ey + ez * ez)
-                    _compute_normal(corners, normal)
-                    plane_distance = normal[0] * ex + normal[1] * ey + normal[2] * ez
+                    # Both halves of a cell contain the samples (i, j) and (i + 1, j + 1); counterclockwise from above.
+                    a = _find_corner(field, heights, i, j)
+                    b = _find_corner(field, heights, i + 1, j + triangle)
+                    c = _find_corner(field, heights, i + 1 - triangle, j + 1)
+                    inside = _find_nearest_point(center, a, b, c, point)
+                    offset, normal = center - vec3(point), cross(b - a, c - a)
+                    distance, normal = norm(offset), normal / norm(normal)
+                    plane_distance = normal @ offset
                     if pass_index == 0:
                         if distance < min_distance:
                             min_distance = distance
-                            if distance > 1e-12:
-                                out[0, 1], out[0, 2], out[0, 3] = ex / distance, ey / distance, ez / distance
-                            else:
-                                out[0, 1], out[0, 2], out[0, 3] = normal[0], normal[1], normal[2]
+                            out[0, 1:] = offset / distance if distance > 1e-12 else normal
                         # the center is above or below this half of the cell
-                        a, b = (x - x0) / dx - i, (y - y0) / dy - j
-                        if 0.0 <= a <= 1.0 and 0.0 <= b <= 1.0 and (b <= a if triangle == 0 else a <= b):
+                        s, t = (x - x0) / dx - i, (y - y0) / dy - j
+                        if 0.0 <= s <= 1.0 and 0.0 <= t <= 1.0 and (t <= s if triangle == 0 else s <= t):
                             is_below = plane_distance < 0.0
                     elif inside and plane_distance > 0.0 and plane_distance - r < reach and count < MAX_FIELD_CONTACTS:
                         is_duplicate = False
                         for n in range(count):
-                            if (
-                                normal[0] * out[n, 1] + normal[1] * out[n, 2] + normal[2] * out[n, 3]
-                                > SAME_NORMAL_COSINE
-                            ):
+                            if normal @ vec3(out[n, 1:]) > SAME_NORMAL_COSINE:
                                 is_duplicate = True
                         if not is_duplicate:
-                            out[count, 0], out[count, 1] = plane_distance - r, normal[0]
-                            out[count, 2], out[count, 3] = normal[1], normal[2]
+                            out[count, 0] = plane_distance - r
+                            out[count, 1:] = normal
                             count += 1
         if pass_index == 0:
             if min_distance == math.inf:
@@ -234,7 +223,7 @@ def _collide_field(
             if is_below:
                 out[0, 0] = -min_distance - r
                 if min_distance > 1e-12:
-                    out[0, 1], out[0, 2], out[0, 3] = -out[0, 1], -out[0, 2], -out[0, 3]
+                    out[0, 1:] = -vec3(out[0, 1:])
                 return 1
             if out[0, 0] >= reach:
                 return 0
@@ -242,92 +231,45 @@ def _collide_field(
 
 
 @compiled()
-def _compute_corner(field: Vector, heights: Vector, i: int, j: int, out: Vector) -> None:
-    """Computes the position of sample (i, j) of a height field."""
-    out[0], out[1] = field[0] + i * field[2], field[1] + j * field[3]
-    out[2] = heights[int(field[6]) + i * int(field[5]) + j]
+def _find_corner(field: Vector, heights: Vector, i: int, j: int) -> Vec3:
+    """Returns the position of sample (i, j) of a height field."""
+    height = heights[int(field[6]) + i * int(field[5]) + j]
+    return vec3(field[0] + i * field[2], field[1] + j * field[3], height)
 
 
 @compiled()
-def _compute_triangle(field: Vector, heights: Vector, i: int, j: int, half: int, corners: Matrix) -> None:
-    """Computes the corners of one half of cell (i, j), counterclockwise seen from above.
-
-    Both halves contain the samples (i, j) and (i + 1, j + 1).
-    """
-    _compute_corner(field, heights, i, j, corners[0])
-    _compute_corner(field, heights, i + 1, j + half, corners[1])
-    _compute_corner(field, heights, i + 1 - half, j + 1, corners[2])
-
-
-@compiled()
-def _compute_normal(corners: Matrix, normal: Vector) -> None:
-    """Computes the unit normal of a triangle."""
-    ux, uy, uz = corners[1, 0] - corners[0, 0], corners[1, 1] - corners[0, 1], corners[1, 2] - corners[0, 2]
-    vx, vy, vz = corners[2, 0] - corners[0, 0], corners[2, 1] - corners[0, 1], corners[2, 2] - corners[0, 2]
-    normal[0], normal[1], normal[2] = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
-    length = math.sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2])
-    normal[0], normal[1], normal[2] = normal[0] / length, normal[1] / length, normal[2] / length
-
-
-@compiled()
-def _dot(a: Vector, b: Vector) -> float:
-    """Returns ``a . b``."""
-    total: float = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-    return total
-
-
-@compiled()
-def _subtract(a: Vector, b: Vector, out: Vector) -> None:
-    """Computes ``out = a - b``."""
-    for i in range(3):
-        out[i] = a[i] - b[i]
-
-
-@compiled()
-def _add_scaled(a: Vector, factor: float, direction: Vector, out: Vector) -> None:
-    """Computes ``out = a + factor direction``."""
-    for i in range(3):
-        out[i] = a[i] + factor * direction[i]
-
-
-@compiled()
-def _find_nearest_point(point: Vector, corners: Matrix, out: Vector) -> bool:
-    """Computes the point of a triangle nearest to c; returns True if it lies inside, not on an edge."""
-    a, b, d = corners[0], corners[1], corners[2]
-    ab, ad, bd, to = local(3), local(3), local(3), local(3)
-    _subtract(b, a, ab)
-    _subtract(d, a, ad)
-    _subtract(point, a, to)
-    d1, d2 = _dot(ab, to), _dot(ad, to)
+def _find_nearest_point(point: Vec3, a: Vec3, b: Vec3, c: Vec3, out: Vector) -> bool:
+    """Computes the point of a triangle nearest to another one; returns True if it lies inside, not on an edge."""
+    ab, ac = b - a, c - a
+    to_point = point - a
+    d1, d2 = ab @ to_point, ac @ to_point
     if d1 <= 0.0 and d2 <= 0.0:
         out[:] = a
         return False
-    _subtract(point, b, to)
-    d3, d4 = _dot(ab, to), _dot(ad, to)
+    to_point = point - b
+    d3, d4 = ab @ to_point, ac @ to_point
     if d3 >= 0.0 and d4 <= d3:
         out[:] = b
         return False
-    vd = d1 * d4 - d3 * d2
-    if vd <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
-        _add_scaled(a, d1 / (d1 - d3), ab, out)
+    vc = d1 * d4 - d3 * d2
+    if vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
+        out[:] = a + ab * (d1 / (d1 - d3))
         return False
-    _subtract(point, d, to)
-    d5, d6 = _dot(ab, to), _dot(ad, to)
+    to_point = point - c
+    d5, d6 = ab @ to_point, ac @ to_point
     if d6 >= 0.0 and d5 <= d6:
-        out[:] = d
+        out[:] = c
         return False
     vb = d5 * d2 - d1 * d6
     if vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
-        _add_scaled(a, d2 / (d2 - d6), ad, out)
+        out[:] = a + ac * (d2 / (d2 - d6))
         return False
     va = d3 * d6 - d5 * d4
     if va <= 0.0 and d4 - d3 >= 0.0 and d5 - d6 >= 0.0:
-        _subtract(d, b, bd)
-        _add_scaled(b, (d4 - d3) / ((d4 - d3) + (d5 - d6)), bd, out)
+        out[:] = b + (c - b) * ((d4 - d3) / ((d4 - d3) + (d5 - d6)))
         return False
-    total = va + vb + vd
-    _add_scaled(a, vb / total, ab, out)
-    _add_scaled(out, vd / total, ad, out)
+    total = va + vb + vc
+    out[:] = a + ab * (vb / total) + ac * (vc / total)
     return True
 
 
