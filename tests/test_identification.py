@@ -40,13 +40,12 @@ from quaddyn.identification import (
 from quaddyn.identification.base_parameters import random_states
 from quaddyn.identification.consistent_fit import (
     fit_consistent,
-    from_log_cholesky,
     inertial_of,
     is_consistent,
-    log_cholesky,
     parameters_of,
     pseudo_inertia,
     thicken_pseudo_inertia,
+    upper_cholesky,
 )
 from quaddyn.identification.samples import MeasuredForces
 from quaddyn.reference import Reference
@@ -527,10 +526,12 @@ def test_consistent_fit_is_the_minimum_of_a_convex_problem(
 
 
 @given(theta=st.lists(st.floats(-2.0, 2.0), min_size=10, max_size=10))
-def test_log_cholesky_parametrization_is_a_bijection_to_physical_bodies(theta: list[float]) -> None:
-    p = from_log_cholesky(np.array(theta))
+def test_pseudo_inertias_with_cholesky_factors_are_physical_bodies(theta: list[float]) -> None:
+    U = np.diag(np.exp(theta[:4]))
+    U[np.triu_indices(4, 1)] = theta[4:]
+    p = parameters_of(U @ U.T)
     assert is_consistent(p)
-    np.testing.assert_allclose(log_cholesky(p), theta, atol=1e-8)
+    np.testing.assert_allclose(upper_cholesky(pseudo_inertia(p)), U, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(parameters_of(pseudo_inertia(p)), p, rtol=1e-12, atol=1e-12)
 
 
@@ -547,7 +548,7 @@ def test_inertial_of_inverts_the_parameters_of_a_robot(go2: qd.Robot) -> None:
         J = np.outer([3.0, -2.0, 1.0, 1.0], [3.0, -2.0, 1.0, 1.0]) + np.diag([0.1, 0.1, thickness, 0.0])
         assert is_consistent(parameters_of(J)) is (thickness > 0.0)
     with pytest.raises(qd.ArgumentError, match="positive definite"):
-        log_cholesky(np.array([1.0, 0, 0, 1.0, 0, 3.0, 0, 0, 0, 1.0]))
+        upper_cholesky(pseudo_inertia(np.array([1.0, 0, 0, 1.0, 0, 3.0, 0, 0, 0, 1.0])))
 
 
 # -- exciting motion -------------------------------------------------------------------------------------------------

@@ -35,9 +35,6 @@ from ..robot.bodies import point_mass_inertia
 from ..urdf.tree import Array, Inertial, frozen
 from .base_parameters import triangular_factor
 
-#: Positions of log-Cholesky coordinates in the upper triangle U: the diagonal first.
-CHOLESKY_ROWS, CHOLESKY_COLUMNS = np.array([0, 1, 2, 3, 0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 3, 1, 2, 3, 2, 3, 3])
-
 
 def pseudo_inertia(parameters: Array) -> Array:
     """Returns the pseudo-inertia of ten inertial parameters.
@@ -76,38 +73,6 @@ def upper_cholesky(J: Array) -> Array:
         raise ArgumentError(
             f"the pseudo-inertia is not positive definite: its smallest eigenvalue is {least:.3g}"
         ) from None
-
-
-def log_cholesky(parameters: Array) -> Array:
-    """Returns the ten log-Cholesky coordinates of the inertial parameters (10,) of a body.
-
-    ``J = U U^T`` with U upper triangular; the coordinates are the logarithms of its diagonal and the entries above it.
-    They range over all of R^10, and every point is a physical body.
-
-    Raises:
-        ArgumentError: no mass distribution of nonzero extent has these parameters.
-    """
-    U = upper_cholesky(pseudo_inertia(parameters))
-    out = np.array(U[CHOLESKY_ROWS, CHOLESKY_COLUMNS])
-    out[:4] = np.log(out[:4])
-    return out
-
-
-def from_log_cholesky(theta: Array) -> Array:
-    """Returns the inertial parameters (10,) of log-Cholesky coordinates (10,).
-
-    Physically consistent for every finite theta.
-    """
-    U = triangle_from_log_cholesky(np.asarray(theta, dtype=np.float64))
-    return parameters_of(U @ U.T)
-
-
-def triangle_from_log_cholesky(theta: Array) -> Array:
-    """Returns the factor U (4, 4) of the pseudo-inertia ``U U^T`` from log-Cholesky coordinates (10,)."""
-    U = np.zeros((4, 4))
-    U[CHOLESKY_ROWS, CHOLESKY_COLUMNS] = theta
-    U[CHOLESKY_ROWS[:4], CHOLESKY_COLUMNS[:4]] = np.exp(theta[:4])
-    return U
 
 
 def is_consistent(parameters: Array) -> bool:
