@@ -77,17 +77,8 @@ def run_flat_feet_demo(
 ) -> DemoReport:
     """Simulates a squat of a humanoid on flat feet under the default `WholeBodyController`.
 
-    Args:
-        plant: simulation of a biped on a free root that stands on `soles`.
-        soles: surface contacts of its feet.
-        duration: simulated time [s].
-        viewer: viewer that shows the motion; None for none.
-        realtime: whether to wait for the wall clock.
-        time_series: samples for a plot; None for none.
-        progress: called with the fraction done (0 to 1) at every frame; None for none.
-
-    Returns:
-        The measured figures and the result of each check.
+    The plant is of a biped on a free root that stands on its soles; the other arguments are those of `run_squat_demo`,
+    and a recorder of samples for a plot.
 
     Raises:
         ArgumentError: the robot has no stance with flat feet.

@@ -501,17 +501,9 @@ class Identification(FrozenArrays):
         return np.asarray(self.base.regressor()(q, v, a, direction) @ self.beta + _known(self.base, v, a, direction))
 
     def prediction_std(self, q: Array, v: Array, a: Array) -> Array:
-        """Returns the standard deviation of `predict` due to the uncertainty of the parameters.
+        """Returns the standard deviation (N, nv) of `predict` due to the uncertainty of the parameters [N m, N].
 
         Directions that the data do not determine keep the prior and count as certain; see `n_identifiable`.
-
-        Args:
-            q: (N, nq) configurations.
-            v: (N, nv) velocities [rad/s, m/s].
-            a: (N, nv) accelerations [rad/s^2, m/s^2].
-
-        Returns:
-            (N, nv) standard deviations [N m, N].
         """
         H = self.base.regressor()(q, v, a)
         C = np.where(np.isfinite(self.covariance), self.covariance, 0.0)

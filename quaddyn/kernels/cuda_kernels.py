@@ -379,11 +379,7 @@ class CudaOperation:
         pack: function of several results, by default their tuple.
 
     Attributes:
-        name: name of the operation.
-        signature: arguments and results.
-        kernel: the kernel on the GPU, with its registers and local memory.
-        dtype: dtype of arguments and results.
-        layout: "rows" or "columns".
+        name, signature, kernel, dtype, layout: as the arguments.
     """
 
     def __init__(
@@ -554,16 +550,7 @@ def build_cuda_operation(
 ) -> CudaOperation:
     """Returns a program on a GPU; its PTX is generated or loaded from the cache.
 
-    Args:
-        robot: a loaded robot.
-        what: name of the program, and all options that it depends on.
-        trace: returns the program.
-        dtype: float64 or float32.
-        layout: "rows" or "columns".
-        index: number of the GPU.
-        defaults: values (k,) of optional arguments by name, in SI units; those that the program does not have are
-            ignored.
-        pack: function of several results.
+    For the arguments see `CudaOperation` and `load_or_generate`.  Defaults that the program does not have are ignored.
 
     Raises:
         CudaError: there is no driver or GPU that can be used.

@@ -217,12 +217,7 @@ def load_or_compile(
 ) -> tuple[KernelSignature, NativeKernel]:
     """Returns a program as machine code: loaded from the cache, or traced, compiled and stored there.
 
-    Args:
-        robot: the robot of the program.
-        element: "double" or "float".
-        what: name of the program, and all options that it depends on.
-        trace: returns the program.
-        write: returns its IR module for a target.
+    The function `write` returns the IR module of a program for a target; for the others see `load_or_generate`.
 
     Raises:
         UnsupportedMachineError: machine code cannot be made or run here.

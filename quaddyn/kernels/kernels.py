@@ -625,15 +625,7 @@ def check_options(
 ) -> tuple[Robot, tuple[str, ...], KernelOptions, np.dtype[Any], tuple[str, ...]]:
     """Validates the options of `compile` and returns the arguments of `Kernels`: names are unique, defaults filled in.
 
-    Args:
-        robot: as in `compile`, like all that follow.
-        operations: names of operations.
-        dtype: float64 or float32.
-        parameters: "folded" or "runtime".
-        friction: whether joint friction is part of the dynamics.
-        frames: by default the feet.
-        forces: frames at which forces act.
-        explicit_frames: whether `frames` has no default, so that a missing frame is not an error here.
+    With `explicit_frames`, `frames` has no default, so that a missing frame is not an error here.
     """
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")

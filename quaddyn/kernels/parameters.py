@@ -199,16 +199,7 @@ def regressor(
     """Returns the regressor (nv, 13 nb) by rows, for ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` of each body.
 
     Inertia and moments refer to the file's body frames.  Columns of friction and rotor inertia are zero for bodies
-    whose joint has none.
-
-    Args:
-        graph: records the operations.
-        mechanism: the robot.
-        at: placements of its joints at q.
-        v: nv expressions.
-        a: nv expressions.
-        losses: for each body, whether its joint has friction.
-        rotors: for each body, whether its joint has a rotor.
+    whose joint has none, as `losses` and `rotors` state for each body.  The other arguments are those of `rnea`.
     """
     zero = graph.constant(0.0)
     out = [[zero] * mechanism.nv for _ in range(13 * len(rotors))]

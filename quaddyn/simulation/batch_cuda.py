@@ -179,19 +179,10 @@ class CudaSimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "spheres"
     ) -> None:
         """Starts one or several time steps of all lanes and returns at once.
 
-        The commands are those of `SimulationBatch.step`.  Arrays are in the memory of the GPU, float64, with
+        The arguments are those of `SimulationBatch.step`.  Arrays are in the memory of the GPU, float64, with
         ``__cuda_array_interface__`` or DLPack, and contiguous: (n, nu), or (nu,) for all lanes.  Gains may also be
-        numbers, or (nu,) in host memory.
-
-        Args:
-            tau: torques [N m or N]; None: zero.
-            position: desired positions of the actuated joints [rad or m]; None: no PD targets.
-            velocity: desired velocities [rad/s or m/s]; None: zero.
-            stiffness: gains [N m/rad or N/m]; required with `position`.
-            damping: gains [N m s/rad or N s/m]; required with `position`.
-            steps: number of time steps.
-            stream: CUDA stream, see `quaddyn.kernels.cuda_kernels.CudaOperation`; by default the current one of the
-                library of the first array.
+        numbers, or (nu,) in host memory.  `stream` is a CUDA stream, see `quaddyn.kernels.cuda_kernels.CudaOperation`;
+        by default the current one of the library of the first array.
 
         Raises:
             ArgumentError: a wrong shape, strides or device, gains without positions or positions without gains.

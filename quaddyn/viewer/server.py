@@ -120,15 +120,9 @@ class Spring:
 def camera_parameters(
     target: Array, size: float, distance: float | None, azimuth: float, elevation: float, fov: float
 ) -> dict[str, object]:
-    """Returns position, target and field of view of the camera for the page.
+    """Returns position, target and field of view of the camera for the page, from arguments of `Viewer.set_camera`.
 
-    Args:
-        target: (3,) point in the center of the picture, world [m].
-        size: length that is completely visible if `distance` is None [m].
-        distance: distance from the target [m], or None.
-        azimuth: direction of the camera from the target about z, from the x axis [deg].
-        elevation: angle above the horizon [deg].
-        fov: vertical field of view [deg].
+    Without a distance, an object of this size [m] is completely visible.
 
     Raises:
         ArgumentError: a number is out of range.
