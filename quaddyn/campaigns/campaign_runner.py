@@ -219,10 +219,8 @@ def run(
                 "same campaign and options"
             )
     else:
-        open_store, owns_store = (
-            Store.open(MEMORY if store is None else store, campaign, ignore_mismatch=ignore_mismatch),
-            True,
-        )
+        open_store = Store.open(MEMORY if store is None else store, campaign, ignore_mismatch=ignore_mismatch)
+        owns_store = True
     total = campaign.count() if selected_cases is None else len(selected_cases)
     campaign_run = _CampaignRun(campaign, executor or _InProcessExecutor(), open_store, progress, total)
     start_time = time.perf_counter()

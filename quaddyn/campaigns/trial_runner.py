@@ -141,11 +141,9 @@ def _make_relief(amplitude: float, length: float, yaw: float, rng: np.random.Gen
     ahead, left = math.cos(yaw) * X + math.sin(yaw) * Y, math.cos(yaw) * Y - math.sin(yaw) * X
     heights = np.zeros_like(X)
     for _ in range(N_WAVES):
-        wave_number, direction, phase = (
-            rng.uniform(*WAVE_NUMBER_RANGE),
-            rng.uniform(-math.pi, math.pi),
-            rng.uniform(0.0, 2.0 * math.pi),
-        )
+        wave_number = rng.uniform(*WAVE_NUMBER_RANGE)
+        direction = rng.uniform(-math.pi, math.pi)
+        phase = rng.uniform(0.0, 2.0 * math.pi)
         heights += np.sin(wave_number * (ahead * math.cos(direction) + left * math.sin(direction)) + phase)
     heights *= amplitude / np.abs(heights).max()
     ramp = np.clip((ahead - 0.6 * LEVEL_LENGTH) / TRANSITION_LENGTH, 0.0, 1.0)
@@ -455,10 +453,8 @@ def gc_disabled() -> Iterator[None]:
 def _simulate(case: Trial, setup: TrialSetup, evaluation: RunEvaluation, watch: Watch | None) -> Record:
     """Simulates the run, evaluates it in `evaluation`, and returns its record."""
     plant, controller, robot = setup.plant, setup.controller, setup.robot
-    dynamics, contact_threshold = (
-        Dynamics(robot),
-        CONTACT_WEIGHT_FRACTION * plant.robot.mass * controller.morphology.gravity,
-    )
+    dynamics = Dynamics(robot)
+    contact_threshold = CONTACT_WEIGHT_FRACTION * plant.robot.mass * controller.morphology.gravity
     stance_feet: tuple[str, ...] = tuple(robot.feet)
     was_pushed, has_dropped = not case.push, False
     fall: tuple[float, str] | None = None

@@ -350,13 +350,11 @@ class LocomotionRun:
         time_series: DemoTimeSeries | None = None,
         up: Array = UP,
     ) -> None:
-        self.controller, self.plant, self.requested, self.time_series, self.up = (
-            controller,
-            plant,
-            requested,
-            time_series,
-            up,
-        )
+        self.controller = controller
+        self.plant = plant
+        self.requested = requested
+        self.time_series = time_series
+        self.up = up
         self.clamped, self.limit_reason = (
             controller.clamp_velocity(requested),
             controller.velocity_limit_reason(requested),
@@ -478,10 +476,8 @@ class LocomotionRun:
             command.mode is LocomotionMode.MOVING and scheduler.phase > 2.0 and self.plant.time >= self._averaging_start
         )
         if is_steady:
-            self._walking_velocity_sum, self._walking_ticks = (
-                self._walking_velocity_sum + velocity,
-                self._walking_ticks + 1,
-            )
+            self._walking_velocity_sum += velocity
+            self._walking_ticks += 1
         if not (
             is_steady
             and np.abs(command.reference_velocity - self._clamped_on_ground()).max()

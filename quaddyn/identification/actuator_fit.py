@@ -239,10 +239,8 @@ def _fit_joint(
         push_torque = motor if joint_torque is None else joint_torque
         # A quantile instead of the maximum: the torque has peaks when teeth collide.
         min_torque = max(2.0 * noise, 0.2 * float(np.quantile(np.abs(push_torque[valid]), 0.95)))
-        forward_offsets, backward_offsets = (
-            backlash_offset[valid & (push_torque > min_torque)],
-            backlash_offset[valid & (push_torque < -min_torque)],
-        )
+        forward_offsets = backlash_offset[valid & (push_torque > min_torque)]
+        backward_offsets = backlash_offset[valid & (push_torque < -min_torque)]
         if min(len(forward_offsets), len(backward_offsets)) >= MIN_SAMPLES:
             backlash = float(np.median(forward_offsets) - np.median(backward_offsets))
             uncertainty = BACKLASH_DEVIATIONS * np.hypot(

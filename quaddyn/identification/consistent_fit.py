@@ -227,10 +227,8 @@ def fit_consistent(
                 alpha *= 0.7
         else:  # Newton's method on J alone, with a line search
             alpha = min(1.0, MAX_BOUNDARY_FRACTION * min(block_step.max_primal_alpha for block_step in block_steps))
-            start_value, directional_derivative = (
-                with_barrier(block_steps, 0.0),
-                float((slope - barrier_weight * identity) @ step),
-            )
+            start_value = with_barrier(block_steps, 0.0)
+            directional_derivative = float((slope - barrier_weight * identity) @ step)
             for _ in range(40):
                 if with_barrier(block_steps, alpha) <= start_value + 1e-4 * alpha * directional_derivative:
                     break

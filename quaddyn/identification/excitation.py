@@ -206,10 +206,8 @@ class _TrajectorySearch:
         speeds[robot.actuated_index] = np.where(
             np.isfinite(robot.velocity_limits), robot.velocity_limits, DEFAULT_SPEED
         )
-        self._speed, self._acceleration = (
-            usable_fraction * speeds,
-            acceleration / (1.0 + 0.5 * (np.pi / SAMPLES_PER_HARMONIC) ** 2),
-        )
+        self._speed = usable_fraction * speeds
+        self._acceleration = acceleration / (1.0 + 0.5 * (np.pi / SAMPLES_PER_HARMONIC) ** 2)
         if not (self._reach > 0.0).all() or not (self._speed > 0.0).all():
             stuck = [
                 n for n, r, s in zip(robot.actuated, self._reach, self._speed, strict=True) if not (r > 0 and s > 0)

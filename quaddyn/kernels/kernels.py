@@ -255,10 +255,8 @@ class Kernel(Operation):
         self, name: str, robot: Robot, signature: KernelSignature, code: NativeKernel, dtype: np.dtype[Any]
     ) -> None:
         super().__init__(name, robot.name, signature, dtype)
-        self.code, self.check_loop_closure = (
-            code,
-            robot.coupling.check if robot.loops and robot.coupling is not None else None,
-        )
+        self.code = code
+        self.check_loop_closure = robot.coupling.check if robot.loops and robot.coupling is not None else None
         self.__doc__ = describe_kernel(name, signature)
 
     def _run(self, arrays: list[Floats], results: list[Floats], n: int, single: bool, threads: int) -> None:

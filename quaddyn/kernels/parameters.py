@@ -213,10 +213,8 @@ def regressor(
             ) * unit_scale(mechanism.length)
             p[np.abs(p) < 1e-15 * np.abs(p).max()] = 0.0
             out[13 * link.body_index + j] = _joint_forces_of(graph, mechanism, at, i, _weighted_sum(p, wrenches))
-        first, joint_columns = (
-            13 * link.body_index + N_INERTIAL_PARAMETERS,
-            _friction_columns(graph, mechanism, link.v, v, a) if rotors[link.body_index] else [],
-        )
+        first = 13 * link.body_index + N_INERTIAL_PARAMETERS
+        joint_columns = _friction_columns(graph, mechanism, link.v, v, a) if rotors[link.body_index] else []
         if losses[link.body_index]:
             out[first : first + 2] = joint_columns[:2]
         if rotors[link.body_index]:

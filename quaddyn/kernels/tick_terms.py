@@ -289,10 +289,8 @@ def _validated_layout(robot: Robot, frames: Sequence[str], momentum: bool) -> Te
 def _trace_terms(robot: Robot, layout: TermsLayout) -> Program:
     """Returns the program that computes the terms of this layout."""
     graph, mechanism = Graph(), kernel_mechanism(robot)
-    coordinates, velocity = (
-        JointCoordinateMap(graph, robot, mechanism, graph.inputs(0, robot.nq)),
-        graph.inputs(robot.nq, robot.nv),
-    )
+    coordinates = JointCoordinateMap(graph, robot, mechanism, graph.inputs(0, robot.nq))
+    velocity = graph.inputs(robot.nq, robot.nv)
     placements = {name: frame_placement(robot, mechanism, name) for name in layout.frames}
     tracer = TermTracer(
         graph, mechanism, coordinates.q, coordinates.velocity(velocity), coordinates.drift(velocity), placements

@@ -429,12 +429,10 @@ def close_backlash(drives: Drives, motor_torque: Vector, v: Vector, v_previous: 
     drives.torque[: len(motor_torque)] = motor_torque
     for k_motor in range(len(drives.backlash_motors)):
         j = drives.backlash_motors[k_motor]
-        i, rotor_inertia, offset, speed = (
-            drives.actuated[j],
-            drives.rotor[j],
-            drives.offset_start[j],
-            drives.speed_start[j],
-        )
+        i = drives.actuated[j]
+        rotor_inertia = drives.rotor[j]
+        offset = drives.offset_start[j]
+        speed = drives.speed_start[j]
         momentum, friction_impulse = rotor_inertia * speed + h * motor_torque[j], h * drives.coulomb[j]
         free_speed = 0.0
         if momentum > friction_impulse:
@@ -444,11 +442,9 @@ def close_backlash(drives: Drives, motor_torque: Vector, v: Vector, v_previous: 
         predicted_offset = offset + h * (free_speed - (2.0 * v[i] - v_previous[i]))
         side = 1 if predicted_offset > drives.half_gap[j] else -1 if predicted_offset < -drives.half_gap[j] else 0
         drives.free_speed[j], drives.teeth_contact[j] = free_speed, side
-        drives.damping[i], drives.friction[i], drives.coupled_inertia[i] = (
-            drives.joint_damping[i],
-            drives.joint_friction[i],
-            0.0,
-        )
+        drives.damping[i] = drives.joint_damping[i]
+        drives.friction[i] = drives.joint_friction[i]
+        drives.coupled_inertia[i] = 0.0
         drives.torque[j] = 0.0
         if side != 0:
             drives.gap_speed[j] = (side * drives.half_gap[j] - offset) / h

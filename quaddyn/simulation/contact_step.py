@@ -142,11 +142,9 @@ def compute_stop_rows(i: int, model: StepModel, v: Vector, motion: StepDynamics,
         contacts.g[a], contacts.velocities_before[a], contacts.impulses[a] = 0.0, 0.0, 0.0
         for c in range(len(v)):
             Y[a, c] = 0.0
-    contacts.g[r + 2], contacts.velocities_before[r + 2], Y[r + 2, dof] = (
-        side * motion.free_velocity[dof],
-        side * v[dof],
-        side,
-    )
+    contacts.g[r + 2] = side * motion.free_velocity[dof]
+    contacts.velocities_before[r + 2] = side * v[dof]
+    Y[r + 2, dof] = side
     solve_transposed(motion.L, model.bodies.dof_parent, Y[r + 2], dof)
 
 
@@ -267,11 +265,9 @@ def solve_passive(k: int, tolerance: float, allowed_work: float, contacts: Spher
     """
     n = 3 * k
     G, g, mu = matrix(contacts.G, 0, n, n), contacts.g[:n], contacts.collisions.friction[:k]
-    impulses, target, velocity_before = (
-        contacts.impulses[:n],
-        contacts.target_velocities[:n],
-        contacts.velocities_before,
-    )
+    impulses = contacts.impulses[:n]
+    target = contacts.target_velocities[:n]
+    velocity_before = contacts.velocities_before
     velocity_after, rebound, offset = contacts.velocities_after[:n], contacts.must_rebound, contacts.offset
     max_iterations: int = get_max_rounds(k)
     target[:n] = g[:n]
@@ -291,10 +287,8 @@ def solve_passive(k: int, tolerance: float, allowed_work: float, contacts: Spher
             if contact_work > allowed_work and not (offset[i] < 0.0 or rebound[i]):
                 creates_energy = True
                 rebound[i] = 1
-                target[3 * i], target[3 * i + 1] = (
-                    g[3 * i] + velocity_before[3 * i],
-                    g[3 * i + 1] + velocity_before[3 * i + 1],
-                )
+                target[3 * i] = g[3 * i] + velocity_before[3 * i]
+                target[3 * i + 1] = g[3 * i + 1] + velocity_before[3 * i + 1]
                 target[3 * i + 2] = g[3 * i + 2] + max(velocity_before[3 * i + 2], offset[i])
         if not creates_energy:
             return residual, iteration > 0
@@ -323,11 +317,9 @@ def compute_position_correction(
         is_penetrating = is_penetrating or contacts.depart_speed[i] > 0.0
     if not is_penetrating:
         return False
-    G, g, correction_impulses = (
-        matrix(contacts.G, 0, n, n),
-        contacts.target_velocities[:n],
-        contacts.velocities_after[:n],
-    )
+    G = matrix(contacts.G, 0, n, n)
+    g = contacts.target_velocities[:n]
+    correction_impulses = contacts.velocities_after[:n]
     for r in range(n):
         g[r], correction_impulses[r] = 0.0, 0.0
     for i in range(k):

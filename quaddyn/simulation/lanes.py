@@ -261,11 +261,9 @@ def compute_lane_command(
     out[:] = commands.torques[i if len(commands.torques) > 1 else 0, period]
     if len(commands.positions) > 0:
         row = i if len(commands.positions) > 1 else 0
-        velocity_row, stiffness_row, damping_row = (
-            i if len(commands.velocities) > 1 else 0,
-            i if len(commands.stiffness) > 1 else 0,
-            i if len(commands.damping) > 1 else 0,
-        )
+        velocity_row = i if len(commands.velocities) > 1 else 0
+        stiffness_row = i if len(commands.stiffness) > 1 else 0
+        damping_row = i if len(commands.damping) > 1 else 0
         for j in range(len(out)):
             at = layout.positions[j]
             position = q[at] if layout.is_continuous[j] == 0 else math.atan2(q[at + 1], q[at])

@@ -613,12 +613,10 @@ class LogBuilder:
         spheres: Sequence[str],
         record_residuals: bool,
     ) -> None:
-        self._robot, self._start, self._steps_per_tick, self._record_residuals = (
-            robot,
-            start,
-            steps_per_tick,
-            record_residuals,
-        )
+        self._robot = robot
+        self._start = start
+        self._steps_per_tick = steps_per_tick
+        self._record_residuals = record_residuals
         self._time = np.empty(ticks)
         self._q, self._v, self._tau = (np.empty((ticks, n)) for n in (robot.nq, robot.nv, robot.nu))
         self._forces = {name: np.zeros((ticks, 3)) for name in spheres}

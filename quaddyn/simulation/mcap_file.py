@@ -390,16 +390,14 @@ def read_messages(
             raise ArgumentError(f"{place}: the MCAP file is damaged: {str(error) or type(error).__name__}") from None
 
 
-JOINTS, IMU, POSE, TWIST, WRENCH, ODOMETRY, TRANSFORMS, STRING = (
-    "sensor_msgs/msg/JointState",
-    "sensor_msgs/msg/Imu",
-    "geometry_msgs/msg/PoseStamped",
-    "geometry_msgs/msg/TwistStamped",
-    "geometry_msgs/msg/WrenchStamped",
-    "nav_msgs/msg/Odometry",
-    "tf2_msgs/msg/TFMessage",
-    "std_msgs/msg/String",
-)
+JOINTS = "sensor_msgs/msg/JointState"
+IMU = "sensor_msgs/msg/Imu"
+POSE = "geometry_msgs/msg/PoseStamped"
+TWIST = "geometry_msgs/msg/TwistStamped"
+WRENCH = "geometry_msgs/msg/WrenchStamped"
+ODOMETRY = "nav_msgs/msg/Odometry"
+TRANSFORMS = "tf2_msgs/msg/TFMessage"
+STRING = "std_msgs/msg/String"
 #: Topics whose last message describes the robot until the end of the file.
 LATCHED = ("/robot_description", "/robot_shapes", "/tf_static")
 WORLD = "world"

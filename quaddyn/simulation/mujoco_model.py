@@ -262,10 +262,8 @@ def add_terrain(spec: Any, terrain: Terrain, friction: float) -> None:
                 "quat": mujoco_quaternion(surface.rotation),
             }
         else:
-            min_height, height_range = (
-                float(surface.heights.min()),
-                max(float(np.ptp(surface.heights)), MIN_FIELD_HEIGHT),
-            )
+            min_height = float(surface.heights.min())
+            height_range = max(float(np.ptp(surface.heights)), MIN_FIELD_HEIGHT)
             half = 0.5 * surface.spacing * (np.array(surface.heights.shape) - 1)
             columns, rows = surface.heights.shape
             field = spec.add_hfield(name=name, nrow=rows, ncol=columns, size=[*half, height_range, height_range])

@@ -609,11 +609,9 @@ class Simulation(Plant):
             is_finite = self._run_compiled_steps(torques[rows], states[rows])
             progress = self._memory.progress
             n_steps = progress.n_steps
-            n_taken, n_inaccurate, self._steps = (
-                n_taken + n_steps,
-                n_inaccurate + progress.n_inaccurate,
-                self._steps + n_steps,
-            )
+            n_taken += n_steps
+            n_inaccurate += progress.n_inaccurate
+            self._steps += n_steps
             self._read_state()
         if n_taken:
             self._tau = frozen(self._drives.delivered)

@@ -61,14 +61,12 @@ def make_step_terms(bodies: KinematicTree) -> StepTerms:
 @compiled(inline=False)
 def compute_inertia(bodies: KinematicTree, terms: StepTerms) -> None:
     """Computes M by the composite-rigid-body algorithm, from the leaves to the root."""
-    n, M, J, body_inertias, composite, parent_dof = (
-        len(bodies.kind),
-        terms.M,
-        terms.joints.J,
-        terms.body_inertias,
-        terms.composite_inertias,
-        bodies.dof_parent,
-    )
+    n = len(bodies.kind)
+    M = terms.M
+    J = terms.joints.J
+    body_inertias = terms.body_inertias
+    composite = terms.composite_inertias
+    parent_dof = bodies.dof_parent
     if bodies.coupled:
         for d in range(len(parent_dof)):
             for j in range(d):
@@ -177,14 +175,12 @@ def _scalar_product(motion: Vector, force: Vector) -> float:
 @compiled(inline=False)
 def compute_bias(bodies: KinematicTree, v: Vector, terms: StepTerms) -> None:
     """Computes the bias h at v by the recursive Newton-Euler algorithm; gravity is an acceleration of the world."""
-    J, V, A, F, body_inertias, n = (
-        terms.joints.J,
-        terms.velocities,
-        terms.accelerations,
-        terms.forces,
-        terms.body_inertias,
-        len(bodies.kind),
-    )
+    J = terms.joints.J
+    V = terms.velocities
+    A = terms.accelerations
+    F = terms.forces
+    body_inertias = terms.body_inertias
+    n = len(bodies.kind)
     joint_motion, inertial, row_dof = local(6), local(6), bodies.row_dof
     if bodies.coupled:
         terms.h[:] = 0.0
@@ -379,14 +375,12 @@ def compute_mechanical_energy(
         correction: (nv,) velocity that moves positions out of penetration, but is no part of v.
         energies: receives the energies [J] and powers [W].
     """
-    gravity, M, J, composite, origin, parent_dof = (
-        bodies.gravity,
-        terms.M,
-        terms.joints.J,
-        terms.composite_inertias,
-        terms.joints.origin,
-        bodies.dof_parent,
-    )
+    gravity = bodies.gravity
+    M = terms.M
+    J = terms.joints.J
+    composite = terms.composite_inertias
+    origin = terms.joints.origin
+    parent_dof = bodies.dof_parent
     kinetic, rise_power, correction_power, potential = 0.0, 0.0, 0.0, 0.0
     for i in range(len(v)):
         row = 0.5 * M[i, i] * v[i]
@@ -409,9 +403,7 @@ def compute_mechanical_energy(
             correction_power -= correction[bodies.row_dof[i]] * weight
     for a in range(3):
         potential -= gravity[a] * (composite[0, 1 + a] + composite[0, 0] * origin[a])
-    energies.kinetic, energies.potential, energies.rise_power, energies.correction_power = (
-        kinetic,
-        potential,
-        rise_power,
-        correction_power,
-    )
+    energies.kinetic = kinetic
+    energies.potential = potential
+    energies.rise_power = rise_power
+    energies.correction_power = correction_power

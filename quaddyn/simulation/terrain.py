@@ -61,12 +61,10 @@ def _write_contact(
 ) -> int:
     """Writes contact k if the buffer has an entry for it; returns k + 1."""
     if k < len(contacts.gaps):
-        contacts.gaps[k], contacts.friction[k], contacts.spheres[k], contacts.surfaces[k] = (
-            gap,
-            friction,
-            sphere,
-            surface,
-        )
+        contacts.gaps[k] = gap
+        contacts.friction[k] = friction
+        contacts.spheres[k] = sphere
+        contacts.surfaces[k] = surface
         contacts.normals[k] = normal
     return k + 1
 
@@ -426,10 +424,8 @@ class Box(FrozenArrays):
                 inside = inside & (np.abs(offset) <= half + BORDER_TOLERANCE)
             else:
                 signed_half = math.copysign(half, vertical)
-                bottom, top = (
-                    np.maximum(bottom, (-offset - signed_half) / vertical),
-                    np.minimum(top, (-offset + signed_half) / vertical),
-                )
+                bottom = np.maximum(bottom, (-offset - signed_half) / vertical)
+                top = np.minimum(top, (-offset + signed_half) / vertical)
         return np.where(inside & (bottom <= top), cz + top, np.nan)
 
 

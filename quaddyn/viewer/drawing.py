@@ -373,10 +373,8 @@ class Drawing:
                 )
             if foothold.terrain_window is None:
                 continue
-            radius, cost_fractions = (
-                _CANDIDATE_RADIUS * foothold.terrain_window.cell,
-                np.minimum(foothold.costs / _MAX_SHOWN_COST, 1.0).tolist(),
-            )
+            radius = _CANDIDATE_RADIUS * foothold.terrain_window.cell
+            cost_fractions = np.minimum(foothold.costs / _MAX_SHOWN_COST, 1.0).tolist()
             for position, normal, cost_fraction in zip(
                 foothold.candidates, foothold.normals, cost_fractions, strict=True
             ):

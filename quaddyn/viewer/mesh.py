@@ -600,10 +600,8 @@ class _Document:
             color = [float(x) for x in (diffuse.text or "").split(maxsplit=3)[:3]]
         sampler = shader.find("diffuse/texture")
         if sampler is not None:
-            texture, color = (
-                self._find_image(effect, sampler.attrib["texture"]),
-                [1.0, 1.0, 1.0] if diffuse is None else color,
-            )
+            texture = self._find_image(effect, sampler.attrib["texture"])
+            color = [1.0, 1.0, 1.0] if diffuse is None else color
         if not np.isfinite(color).all():
             raise MeshError("a color is not finite")
         return Material((color[0], color[1], color[2], _read_opacity(shader)), texture)
