@@ -40,6 +40,15 @@ RobotArgument = Annotated[
     str,
     typer.Argument(metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=COMPLETIONS["robot"]),
 ]
+RobotOption = Annotated[
+    str,
+    typer.Option(
+        "--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=COMPLETIONS["robot"]
+    ),
+]
+PlantOption = Annotated[str, typer.Option(help="embedded or mujoco", autocompletion=COMPLETIONS["plant"])]
+RecordOption = Annotated[Path | None, typer.Option(help="write a self-contained HTML file and exit")]
+JsonOption = Annotated[bool, typer.Option("--json", help="machine-readable report")]
 RootOption = Annotated[
     str | None,
     typer.Option(

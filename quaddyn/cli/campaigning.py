@@ -33,7 +33,7 @@ from ..campaigns.executors import tls
 from ..deprecation import RENAMED
 from ..errors import ArgumentError
 from ..robot import CATALOGUE
-from .app import app
+from .app import JsonOption, PlantOption, app
 from .console import (
     PAGE_ENDINGS,
     campaign_progress,
@@ -199,7 +199,6 @@ DeviceOption = Annotated[str, typer.Option(help="cpu; there is no code of locomo
 IgnoreMismatchOption = Annotated[
     bool, typer.Option("--ignore-mismatch", help="continue a store that another version or robot model wrote")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="machine-readable result")]
 COMMON: dict[str, tuple[Any, Any]] = {
     "store": (StoreOption, None),
     "workers": (WorkersOption, None),
@@ -562,7 +561,7 @@ def datasheet(
     directions: Annotated[
         int | None, typer.Option(min=1, help="number of push directions; default: 8, or 4 with --quick")
     ] = None,
-    plant: Annotated[str, typer.Option(help="embedded or mujoco", autocompletion=COMPLETIONS["plant"])] = "embedded",
+    plant: PlantOption = "embedded",
     seed: Annotated[int, typer.Option(min=0, help="random seed of all trials")] = 0,
 ) -> None:
     """Measure the limits of a robot as an HTML page: speed, pushes, friction, slope, steps, payload, delay.

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from ..errors import ArgumentError
-from .app import app
+from .app import JsonOption, app
 from .campaigning import CampaignOption, replay_case
 from .console import make_table, out, print_text
 from .options import renamed_options
@@ -35,7 +35,7 @@ def replay(
     include_last_level: Annotated[
         bool, typer.Option("--include-last-level", help="also explain the residuals of the last priority level")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Solve a saved tick of whole-body control again, or run a campaign's case again in the viewer.
 

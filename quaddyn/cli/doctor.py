@@ -19,7 +19,7 @@ from ..compiler.compilation_units import PREBUILT_FOLDER, CompilationUnit
 from ..errors import QuaddynError
 from ..kernels.kernel_cache import cached_kernels
 from ..version import __version__
-from .app import app
+from .app import JsonOption, app
 from .console import err, make_table, out, print_text
 
 #: Packages whose versions are printed, and the extra of quaddyn that installs each; "" for required ones.
@@ -58,7 +58,7 @@ class Health:
 @app.command()
 def doctor(
     compile: Annotated[bool, typer.Option("--compile", help="compile everything now")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check the installation: versions, processor, cache folder and compiled machine code.
 

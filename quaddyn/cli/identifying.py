@@ -20,9 +20,8 @@ from ..robot.root import ROOTS
 from ..safe_files import read_regular_file
 from ..urdf.mjcf import is_mjcf
 from ..urdf.tree import Array
-from .app import EXIT_REDUCED, MimicOption, PackagesOption, RobotArgument, RootOption, app
+from .app import EXIT_REDUCED, JsonOption, MimicOption, PackagesOption, RobotArgument, RobotOption, RootOption, app
 from .console import check_writable, err, make_table, out, print_text, progress_bar, use_one_linear_algebra_thread
-from .options import COMPLETIONS
 
 if TYPE_CHECKING:
     from ..identification import Identification, MotionRange, Samples, Validation
@@ -92,12 +91,7 @@ def excite(
 @app.command()
 def identify(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="samples (.csv, .npz), or a log of any kind, see below")],
-    source: Annotated[
-        str,
-        typer.Option(
-            "--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=COMPLETIONS["robot"]
-        ),
-    ],
+    source: RobotOption,
     root: RootOption = None,
     package: PackagesOption = None,
     method: Annotated[MethodName, typer.Option(help="method of the fit")] = MethodName.consistent,
@@ -149,7 +143,7 @@ def identify(
         ),
     ] = None,
     mimic: MimicOption = True,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Identify the dynamic parameters of a robot from measured motion; a file of samples may be larger than memory.
 

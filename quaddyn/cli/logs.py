@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 
 from ..errors import ArgumentError
-from .app import LOOPBACK_ADDRESS, HostOption, PackagesOption, PortOption, app
+from .app import LOOPBACK_ADDRESS, HostOption, JsonOption, PackagesOption, PortOption, RecordOption, app
 from .console import PAGE_ENDINGS, check_writable, err, out, page_addresses, print_text, wait_for_interrupt
 from .options import COMPLETIONS, renamed_commands
 
@@ -43,7 +43,6 @@ class EncodingName(StrEnum):
 
 #: Frames per second of the viewer, equal to the call rate of `wait_for_interrupt`.
 FPS = 30.0
-JsonOption = Annotated[bool, typer.Option("--json", help="machine-readable report")]
 
 
 @log_app.command()
@@ -124,7 +123,7 @@ def mcap(
 @log_app.command()
 def view(
     file: LogArgument,
-    record: Annotated[Path | None, typer.Option(help="write a self-contained HTML file and exit")] = None,
+    record: RecordOption = None,
     robot: Annotated[
         str | None,
         typer.Option(

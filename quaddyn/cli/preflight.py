@@ -10,7 +10,7 @@ import typer
 
 from ..errors import ArgumentError
 from ..robot import load
-from .app import PackagesOption, RobotArgument, app
+from .app import JsonOption, PackagesOption, RobotArgument, app
 from .console import print_text
 from .options import renamed_options
 
@@ -40,7 +40,7 @@ def preflight(
         bool, typer.Option("--assume-hanging", help="do not ask whether the robot hangs freely")
     ] = False,
     package: PackagesOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Test a hanging robot: limits, readings, joint order and signs (one joint at a time), gravity, IMU axes.
 

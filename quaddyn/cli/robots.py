@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from ..robot import CATALOGUE, load
-from .app import EXIT_INTERRUPTED_AFTER_REPORT, PackagesOption, RootOption, app
+from .app import EXIT_INTERRUPTED_AFTER_REPORT, JsonOption, PackagesOption, RootOption, app
 from .console import err, progress
 from .options import COMPLETIONS
 from .tables import Verdict, add_cross_check, print_report, print_robots, print_summary, validate
 
 
 @app.command()
-def robots(as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False) -> None:
+def robots(as_json: JsonOption = False) -> None:
     """List the robots of the catalogue with degrees of freedom, mass, legs and feet."""
     rows = []
     for name, entry in progress(list(CATALOGUE.items()), "loading"):
@@ -61,7 +61,7 @@ def check(
             metavar="NAME|FILE", help="robot that the reference reads instead", autocompletion=COMPLETIONS["robot"]
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Validate a robot, and compare Pinocchio with the independent reference, which has its own file reader.
 

@@ -21,9 +21,13 @@ from .app import (
     EXIT_REDUCED,
     LOOPBACK_ADDRESS,
     HostOption,
+    JsonOption,
     PackagesOption,
+    PlantOption,
     PortOption,
+    RecordOption,
     RobotArgument,
+    RobotOption,
     RootOption,
     app,
 )
@@ -52,7 +56,7 @@ def view(
     source: RobotArgument,
     root: RootOption = None,
     package: PackagesOption = None,
-    record: Annotated[Path | None, typer.Option(help="write a self-contained HTML file and exit")] = None,
+    record: RecordOption = None,
     frames: Annotated[bool, typer.Option(help="draw the axes of base and feet")] = False,
     port: PortOption = 0,
     host: HostOption = LOOPBACK_ADDRESS,
@@ -79,12 +83,7 @@ def view(
 
 @app.command(cls=renamed_options("demo", {"--drive": "--teleop", "--ground": "--terrain"}))
 def demo(
-    robot: Annotated[
-        str,
-        typer.Option(
-            "--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=COMPLETIONS["robot"]
-        ),
-    ] = "go2",
+    robot: RobotOption = "go2",
     root: RootOption = None,
     package: PackagesOption = None,
     gait: Annotated[
@@ -94,7 +93,7 @@ def demo(
             autocompletion=COMPLETIONS["gait"],
         ),
     ] = None,
-    plant: Annotated[str, typer.Option(help="embedded or mujoco", autocompletion=COMPLETIONS["plant"])] = "embedded",
+    plant: PlantOption = "embedded",
     velocity: Annotated[
         str | None, typer.Option(metavar="VX,VY,WZ", help="forward, leftward [m/s] and yaw rate [rad/s]")
     ] = None,
@@ -137,7 +136,7 @@ def demo(
     plot: Annotated[
         Path | None, typer.Option(help="write torques, forces, velocity and height as PNG, PDF or SVG (extra: plot)")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Simulate a quadruped that stands up, trots and stops, in the viewer; print measured figures and checks.
 
