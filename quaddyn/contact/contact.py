@@ -155,10 +155,6 @@ def simplify_outline(outline: Array, corners: int) -> Array:
 def find_sole(robot: Robot, foot: str) -> Sole:
     """Finds the sole of a foot, see `Contact.from_sole`.
 
-    Args:
-        robot: the robot.
-        foot: name of the foot.
-
     Raises:
         UnknownNameError: no such foot.
         ArgumentError: the lowest points of its shapes span no area.

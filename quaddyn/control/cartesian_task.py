@@ -141,12 +141,10 @@ class CartesianTask:
             if warn_of_length("target", distance, self._reach, what="distance from the frame", stacklevel=4):
                 self._max_distance = np.inf
         error = np.concatenate((R.T @ (position - pose.translation), np.zeros(3)))
-        target_velocity, current, target_acceleration, drift = (
-            to_axes @ target_velocity,
-            to_axes @ current,
-            to_axes @ target_acceleration,
-            to_axes @ drift,
-        )
+        target_velocity = to_axes @ target_velocity
+        current = to_axes @ current
+        target_acceleration = to_axes @ target_acceleration
+        drift = to_axes @ drift
         rate, acceleration, J = target_velocity - current, target_acceleration, to_axes @ J6
         if any(self.is_angular):
             rotation_error = R.T @ pin.log3(rotation @ pose.rotation.T)

@@ -82,10 +82,8 @@ class JointPD(StrictAttributes, fixed=("robot",)):
         dt: float = 1e-3,
     ) -> None:
         check_robot(robot)
-        bandwidth, damping_ratio = (
-            check_positive("bandwidth", bandwidth),
-            check_positive("damping_ratio", damping_ratio),
-        )
+        bandwidth = check_positive("bandwidth", bandwidth)
+        damping_ratio = check_positive("damping_ratio", damping_ratio)
         dt = check_positive("dt", dt)
         self.robot, self._joint_units = robot, JointUnits(robot)
         smallest_inertia, inertia = _joint_inertias(robot)

@@ -132,23 +132,15 @@ def _integrate_free(q: Vector, v: Vector, h: float, out: Vector) -> None:
 
 
 class PlacedJoints(NamedTuple):
-    """Placements of the world (index 0) and n - 1 joints, and their Jacobian; for nr see `KinematicTree`.
+    """Placements of the world (index 0) and n - 1 joints, and their Jacobian; for nr see `KinematicTree`."""
 
-    Attributes:
-        poses: (n, 12) placements of the joints: rotation column by column, then translation [m].
-        origin: (3,) reference point of spatial vectors [m].
-        J: (nr, 6) rows of the Jacobian: linear velocity of the body's point at `origin`, angular velocity; world axes.
-        q_all: configuration of all joints; empty without closed loops.
-        G: (nv_all, nv) with ``v_all = G v``; empty without closed loops.
-        closing: scratch.
-    """
-
-    poses: Matrix
-    origin: Vector
+    poses: Matrix  # (n, 12) placements of the joints: rotation column by column, then translation [m]
+    origin: Vector  # (3,) reference point of spatial vectors [m]
+    # (nr, 6) rows of the Jacobian: linear velocity of the body's point at `origin`, angular velocity; world axes
     J: Matrix
-    q_all: Vector
-    G: Matrix
-    closing: ClosureWorkspace
+    q_all: Vector  # configuration of all joints; empty without closed loops
+    G: Matrix  # (nv_all, nv) with ``v_all = G v``; empty without closed loops
+    closing: ClosureWorkspace  # scratch
 
 
 def make_placed_joints(bodies: KinematicTree) -> PlacedJoints:
@@ -262,18 +254,13 @@ def transform_point(pose: Vector, point: Vector, out: Vector) -> None:
 
 # -- about the world's origin ----------------------------------------------------------------------------------------
 class WorldJacobian(NamedTuple):
-    """Joint placements, and Jacobian about the world's origin, of a robot without mimic joints and loops.
+    """Joint placements, and Jacobian about the world's origin, of a robot without mimic joints and loops."""
 
-    Attributes:
-        tree: kinematic tree.
-        joints: placements and Jacobian about the origin of the first joint.
-        columns: (nv, 6) columns of the world Jacobian, one a row, linear before angular; see `State.kinematic_arrays`.
-        placements: (n, 4, 3) view of `PlacedJoints.poses`, the world first: columns of the rotation, then origin [m].
-    """
-
-    tree: KinematicTree
-    joints: PlacedJoints
+    tree: KinematicTree  # kinematic tree
+    joints: PlacedJoints  # placements and Jacobian about the origin of the first joint
+    # (nv, 6) columns of the world Jacobian, one a row, linear before angular; see `State.kinematic_arrays`
     columns: Matrix
+    # (n, 4, 3) view of `PlacedJoints.poses`, the world first: columns of the rotation, then origin [m]
     placements: Tensor
 
 

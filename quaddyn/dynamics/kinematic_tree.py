@@ -96,19 +96,12 @@ class KinematicTree(NamedTuple):
 
 
 class PointForces(NamedTuple):
-    """Forces on m points of the robot.
+    """Forces on m points of the robot."""
 
-    Attributes:
-        joints: (m,) joint that carries each point.
-        last: (m,) last row of the Jacobian that moves the point, -1 for none.
-        points: (m, 3) position in the joint's frame [m].
-        wrenches: (m, 6) force and moment, world axes [N, N m].
-    """
-
-    joints: IntVector
-    last: IntVector
-    points: Matrix
-    wrenches: Matrix
+    joints: IntVector  # (m,) joint that carries each point
+    last: IntVector  # (m,) last row of the Jacobian that moves the point, -1 for none
+    points: Matrix  # (m, 3) position in the joint's frame [m]
+    wrenches: Matrix  # (m, 6) force and moment, world axes [N, N m]
 
 
 def make_kinematic_tree(
@@ -147,12 +140,10 @@ def make_kinematic_tree(
         np.array([max(placement, 0) for placement in indices], dtype=np.int64)
         for indices in (model.idx_qs, model.idx_vs)
     )
-    multiplier, offset, row, parent_row = (
-        np.ones(len(joints)),
-        np.zeros(len(joints)),
-        v,
-        model.createData().parents_fromRow,
-    )
+    multiplier = np.ones(len(joints))
+    offset = np.zeros(len(joints))
+    row = v
+    parent_row = model.createData().parents_fromRow
     row_dof, dof_parent = np.arange(model.nv, dtype=np.int64), integers(parent_row)
     dof_count = integers(joint.nv for joint in joints)
     follows, rotors = np.full((2, len(joints)), -1, dtype=np.int64), np.zeros(len(joints))

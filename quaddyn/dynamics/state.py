@@ -464,9 +464,6 @@ class State:
     def placement(self, name: str) -> Pose:
         """``T_world_frame`` of a foot, link or joint.
 
-        Args:
-            name: any of ``robot.frame_names``.
-
         Raises:
             UnknownNameError: no such frame.
             StaleStateError: the Dynamics was updated again.
@@ -477,9 +474,6 @@ class State:
 
     def origins(self, names: Sequence[str]) -> Array:
         """(n, 3) where several frames are, world axes [m]: their `placement` without rotations, at less cost.
-
-        Args:
-            names: any of ``robot.frame_names``.
 
         Raises:
             UnknownNameError: no such frame.

@@ -314,11 +314,9 @@ def make_slip_model(robot: Robot, feet: Sequence[str], dt: float, length: float,
         noise: standard deviations of the sensors.
     """
     gravity = float(np.linalg.norm(robot.model.gravity.linear))
-    time_unit, weight_per_foot, speed_unit_squared = (
-        math.sqrt(length / gravity),
-        robot.mass * gravity / len(feet),
-        gravity * length,
-    )
+    time_unit = math.sqrt(length / gravity)
+    weight_per_foot = robot.mass * gravity / len(feet)
+    speed_unit_squared = gravity * length
     holding_variance = noise.contact_velocity**2 + (length * noise.velocity) ** 2
     compliance = math.sqrt(speed_unit_squared) / weight_per_foot  # unit of the creep compliance [m/s/N]
     return SlipModel(

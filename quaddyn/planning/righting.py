@@ -65,11 +65,9 @@ def plan_righting(
         ArgumentTypeError: `robot` is not a Robot.
         ArgumentError: the robot is not a quadruped, or its legs cannot fold.
     """
-    morphology, max_trials, seed = (
-        Morphology.from_robot(robot),
-        check_integer("max_trials", max_trials),
-        check_integer("seed", seed, least=0),
-    )
+    morphology = Morphology.from_robot(robot)
+    max_trials = check_integer("max_trials", max_trials)
+    seed = check_integer("seed", seed, least=0)
     pose = folded_pose(robot)
     if pose is None:
         raise ArgumentError(f"robot: the legs of {robot.name!r} have no folded pose within their joints' limits")

@@ -119,17 +119,11 @@ LYING_ROLL_ANGLES = {"back": math.pi - 0.05, "left": -0.5 * math.pi, "right": 0.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchResult:
-    """Result of the search for a righting motion.
+    """Result of the search for a righting motion."""
 
-    Attributes:
-        motion: righting motion; None if none succeeded.
-        parameters: (n_parameters,) parameters of the best motion.
-        reason: reason for the failure; empty if a motion succeeded.
-    """
-
-    motion: RightingMotion | None
-    parameters: Array
-    reason: str
+    motion: RightingMotion | None  # righting motion; None if none succeeded
+    parameters: Array  # (n_parameters,) parameters of the best motion
+    reason: str  # reason for the failure; empty if a motion succeeded
 
 
 class RightingSearch:
@@ -159,10 +153,8 @@ class RightingSearch:
 
     def mirror(self, parameters: Array) -> Array:
         """Returns the parameters of the motion with left and right exchanged."""
-        poses, times = (
-            parameters[: -N_POSES - 1].reshape(N_POSES, LegPoseParameters.N_PARAMETERS),
-            parameters[-N_POSES - 1 :],
-        )
+        poses = parameters[: -N_POSES - 1].reshape(N_POSES, LegPoseParameters.N_PARAMETERS)
+        times = parameters[-N_POSES - 1 :]
         return np.concatenate((self._legs.mirror(poses).ravel(), times))
 
     def make_motion(self, parameters: Array) -> RightingMotion:

@@ -124,17 +124,12 @@ def random_configuration(model: Model, rng: np.random.Generator, *, beyond: floa
 
 @dataclass(frozen=True, eq=False)
 class BodyPlacements:
-    """Placements of the bodies of a model at one configuration.
+    """Placements of the bodies of a model at one configuration."""
 
-    Attributes:
-        model: the model.
-        T_world: for each body, (4, 4) placement in the world.
-        X: for each body, (6, 6) map of twists from its parent's (the world's for a root) to its own frame,
-            ``X_{i<-p} = Ad(T_pi^-1)``.
-    """
-
-    model: Model
-    T_world: tuple[Array, ...]
+    model: Model  # the model
+    T_world: tuple[Array, ...]  # for each body, (4, 4) placement in the world
+    # for each body, (6, 6) map of twists from its parent's (the world's for a root) to its own frame, ``X_{i<-p} =
+    # Ad(T_pi^-1)``
     X: tuple[Array, ...]
 
     @property

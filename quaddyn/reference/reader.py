@@ -206,10 +206,8 @@ def _joint(element: Element, mimic: Mimic) -> JointDescription:
     mimic_element = element.find("mimic") if kind != "fixed" and mimic != "independent" else None
     if mimic_element is not None and mimic == "refuse":
         raise ModelError(f'reference reader: joint {name!r} mimics another joint, which mimic="refuse" rejects')
-    parent, child = (
-        required_attribute(_child(element, "parent"), "link"),
-        required_attribute(_child(element, "child"), "link"),
-    )
+    parent = required_attribute(_child(element, "parent"), "link")
+    child = required_attribute(_child(element, "child"), "link")
     axis = np.array([1.0, 0.0, 0.0])
     given = element.find("axis")
     if given is not None and kind not in ("fixed", "floating"):
@@ -231,10 +229,8 @@ def _joint(element: Element, mimic: Mimic) -> JointDescription:
     leader, gear, bias = None, 1.0, 0.0
     if mimic_element is not None:
         leader = required_attribute(mimic_element, "joint")
-        gear, bias = (
-            float(numbers(mimic_element, "multiplier", 1, (1.0,))[0]),
-            float(numbers(mimic_element, "offset", 1, (0.0,))[0]),
-        )
+        gear = float(numbers(mimic_element, "multiplier", 1, (1.0,))[0])
+        bias = float(numbers(mimic_element, "offset", 1, (0.0,))[0])
     placement = _origin(element)
     return JointDescription(
         name, kind, parent, child, placement, axis, lower, upper, damping, friction, leader, gear, bias

@@ -14,11 +14,7 @@ from .reader import rotation_from_rpy
 
 
 def replace_capsules(text: str) -> str:
-    """Returns a URDF in which each capsule is a cylinder and two spheres at its ends; others are returned unchanged.
-
-    Args:
-        text: a URDF that `quaddyn.load` accepts.
-    """
+    """Returns a URDF in which each capsule is a cylinder and two spheres at its ends; others are returned unchanged."""
     if "<capsule" not in text:
         return text
     # Without the bytes of a declaration, which a str must not contain.

@@ -37,15 +37,11 @@ class ActuatorIndices(NamedTuple):
     """Indices of the controls and outputs of the actuators of a MuJoCo model.
 
     From MuJoCo 4 on, an actuator may have several controls and outputs, or none; ``nu`` is the number of controls.
-
-    Attributes:
-        first_control: (actuators,) index of the first control of each actuator.
-        control_count: (actuators,) number of controls of each actuator.
-        first_output: (actuators,) index of the first output of each actuator; each output has a gear.
     """
 
-    first_control: NDArray[np.integer[Any]]
-    control_count: NDArray[np.integer[Any]]
+    first_control: NDArray[np.integer[Any]]  # (actuators,) index of the first control of each actuator
+    control_count: NDArray[np.integer[Any]]  # (actuators,) number of controls of each actuator
+    # (actuators,) index of the first output of each actuator; each output has a gear
     first_output: NDArray[np.integer[Any]]
 
     @classmethod
@@ -87,20 +83,13 @@ def is_mjcf(data: bytes | str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MeshFile:
-    """Mesh file of an MJCF.
+    """Mesh file of an MJCF."""
 
-    Attributes:
-        uri: file name as written in the MJCF, in the mesh folder.
-        path: path of the file; None if it is not found.
-        scale: scale along x, y and z, dimensionless.
-        problem: reason why the file is not found, for messages.
-        origin: pose in the file that becomes the origin of the mesh: position [m] and quaternion (w, x, y, z).
-    """
-
-    uri: str
-    path: Path | None
-    scale: tuple[float, float, float]
-    problem: str
+    uri: str  # file name as written in the MJCF, in the mesh folder
+    path: Path | None  # path of the file; None if it is not found
+    scale: tuple[float, float, float]  # scale along x, y and z, dimensionless
+    problem: str  # reason why the file is not found, for messages
+    # pose in the file that becomes the origin of the mesh: position [m] and quaternion (w, x, y, z)
     origin: tuple[tuple[float, ...], tuple[float, ...]]
 
 

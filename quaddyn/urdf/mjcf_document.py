@@ -36,17 +36,11 @@ DEFAULT_MODEL_NAME = "MuJoCo Model"
 
 @dataclass(frozen=True, slots=True)
 class UrdfDocument:
-    """Result of the conversion of an MJCF.
+    """Result of the conversion of an MJCF."""
 
-    Attributes:
-        text: the URDF document.
-        findings: warnings and notes about elements of the MJCF that were left out or changed.
-        poses: keyframes that have a name.
-    """
-
-    text: str
-    findings: tuple[Finding, ...]
-    poses: Mapping[str, NamedPose]
+    text: str  # the URDF document
+    findings: tuple[Finding, ...]  # warnings and notes about elements of the MJCF that were left out or changed
+    poses: Mapping[str, NamedPose]  # keyframes that have a name
 
 
 def urdf_of_mjcf(data: bytes | str, name: str, finder: MeshFinder, body: str | None = None) -> UrdfDocument:
@@ -69,23 +63,15 @@ def urdf_of_mjcf(data: bytes | str, name: str, finder: MeshFinder, body: str | N
 
 @dataclass(slots=True)
 class _JointData:
-    """Data of a MuJoCo joint that are written to the URDF.
+    """Data of a MuJoCo joint that are written to the URDF."""
 
-    Attributes:
-        name: name of the joint in the URDF.
-        effort: effort limit [N m or N].
-        mimic: index of the leading joint, multiplier and offset [rad or m]; None for an independent joint.
-        armature: rotor inertia seen at the joint [kg m^2 or kg].
-        damping: viscous damping [N m s/rad or N s/m].
-        hinge_names: names of the three hinges of a ball joint.
-    """
-
-    name: str
-    effort: float = 0.0
+    name: str  # name of the joint in the URDF
+    effort: float = 0.0  # effort limit [N m or N]
+    # index of the leading joint, multiplier and offset [rad or m]; None for an independent joint
     mimic: tuple[int, float, float] | None = None
-    armature: float = 0.0
-    damping: float = 0.0
-    hinge_names: tuple[str, ...] = ()
+    armature: float = 0.0  # rotor inertia seen at the joint [kg m^2 or kg]
+    damping: float = 0.0  # viscous damping [N m s/rad or N s/m]
+    hinge_names: tuple[str, ...] = ()  # names of the three hinges of a ball joint
 
 
 @dataclass(slots=True)

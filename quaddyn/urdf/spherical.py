@@ -26,10 +26,6 @@ def replace_spherical_joints(data: bytes | str, name: str) -> tuple[str | bytes,
     The joint ``J`` becomes ``J_x``, ``J_y`` and ``J_z`` with axes x, y and z of its frame, connected by links without
     mass.  Its effort and velocity limits become those of each hinge; its other limits are left out.
 
-    Args:
-        data: the document.
-        name: its name, for messages.
-
     Raises:
         ModelError: the document is not well-formed XML.
     """

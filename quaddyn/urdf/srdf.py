@@ -25,17 +25,11 @@ PAIRS = {
 
 @dataclass(frozen=True, slots=True)
 class NamedPose:
-    """Group state of an SRDF, or keyframe of an MJCF.
+    """Group state of an SRDF, or keyframe of an MJCF."""
 
-    Attributes:
-        joints: joint positions by joint name [rad or m].
-        position: (3,) position of a floating base, world [m]; None if it is not given.
-        orientation: (3, 3) rotation matrix of a floating base; None if it is not given.
-    """
-
-    joints: Mapping[str, float]
-    position: Array | None = None
-    orientation: Array | None = None
+    joints: Mapping[str, float]  # joint positions by joint name [rad or m]
+    position: Array | None = None  # (3,) position of a floating base, world [m]; None if it is not given
+    orientation: Array | None = None  # (3, 3) rotation matrix of a floating base; None if it is not given
 
 
 def read_poses(source: str | os.PathLike[str]) -> dict[str, NamedPose]:

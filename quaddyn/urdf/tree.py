@@ -268,39 +268,22 @@ class Mimic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint(FrozenArrays):
-    """Joint of a URDF.
+    """Joint of a URDF."""
 
-    Attributes:
-        name: name of the joint.
-        type: joint type of the URDF.
-        parent: name of the parent link.
-        child: name of the child link.
-        placement: placement of the joint frame in the parent link.
-        axis: (3,) unit vector in the joint frame.
-        limits: limits of position, velocity and effort.
-        damping: viscous damping [N m s/rad or N s/m].
-        friction: Coulomb friction [N m or N].
-        armature: rotor inertia seen at the joint [kg m^2 or kg].
-        mimic: joint that this joint follows; None for a joint that follows none.
-        where: position of the element in the file.
-        loop: name of the closed loop that moves the joint; None for all other joints.
-        at_home: position of the joint in the home configuration [rad or m].
-    """
-
-    name: str
-    type: str
-    parent: str
-    child: str
-    placement: Pose
-    axis: Array
-    limits: Limits
-    damping: float
-    friction: float
-    armature: float
-    mimic: Mimic | None
-    where: Where
-    loop: str | None = None
-    at_home: float = 0.0
+    name: str  # name of the joint
+    type: str  # joint type of the URDF
+    parent: str  # name of the parent link
+    child: str  # name of the child link
+    placement: Pose  # placement of the joint frame in the parent link
+    axis: Array  # (3,) unit vector in the joint frame
+    limits: Limits  # limits of position, velocity and effort
+    damping: float  # viscous damping [N m s/rad or N s/m]
+    friction: float  # Coulomb friction [N m or N]
+    armature: float  # rotor inertia seen at the joint [kg m^2 or kg]
+    mimic: Mimic | None  # joint that this joint follows; None for a joint that follows none
+    where: Where  # position of the element in the file
+    loop: str | None = None  # name of the closed loop that moves the joint; None for all other joints
+    at_home: float = 0.0  # position of the joint in the home configuration [rad or m]
 
     @property
     def independent(self) -> bool:
@@ -343,15 +326,10 @@ class KinematicLoop(FrozenArrays):
 
 @dataclass(frozen=True, slots=True)
 class Transmission:
-    """Transmission between joints and as many motors.
+    """Transmission between joints and as many motors."""
 
-    Attributes:
-        joints: names of the joints.
-        ratios: one row per motor: its speed as a linear combination of the joint speeds.
-    """
-
-    joints: tuple[str, ...]
-    ratios: tuple[tuple[float, ...], ...]
+    joints: tuple[str, ...]  # names of the joints
+    ratios: tuple[tuple[float, ...], ...]  # one row per motor: its speed as a linear combination of the joint speeds
 
 
 @dataclass(frozen=True, eq=False)

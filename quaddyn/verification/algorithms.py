@@ -52,23 +52,14 @@ class Sample:
 
 @dataclass(frozen=True)
 class ResultScales:
-    """Typical magnitudes of results at one state, from the mass m, the largest entry I of M and the fastest joint v.
+    """Typical magnitudes of results at one state, from the mass m, the largest entry I of M and the fastest joint v."""
 
-    Attributes:
-        force: generalized forces and energies: ``m g l`` with ``l = sqrt(I / m)``.
-        coriolis: ``I v``.
-        momentum: ``m v``.
-        drift: accelerations due to velocities, sums of their products: ``v^2``.
-        acceleration: acceleration of the lightest joint due to `force`.
-        length: positions and Jacobians: 1 in SI units.
-    """
-
-    force: float
-    coriolis: float
-    momentum: float
-    drift: float
-    acceleration: float
-    length: float = 1.0
+    force: float  # generalized forces and energies: ``m g l`` with ``l = sqrt(I / m)``
+    coriolis: float  # ``I v``
+    momentum: float  # ``m v``
+    drift: float  # accelerations due to velocities, sums of their products: ``v^2``
+    acceleration: float  # acceleration of the lightest joint due to `force`
+    length: float = 1.0  # positions and Jacobians: 1 in SI units
 
 
 def result_scales(oracle: Oracle, at: Sample) -> ResultScales:
