@@ -18,7 +18,7 @@ minimum distance of the capsules minus `margin` is measured after every tick, wi
 0 also contains joint bounds and torque limits; a tick on which not all of them can be satisfied is not solved.  When
 the rows of a pair are added or removed, the torques are compared with those of the same tick without these rows; the
 difference is printed as a fraction of the effort limits, and so are all torque steps from tick to tick.  One tick of
-250 is verified by the optimality conditions with code that is independent of the solver; its explanation must name the
+250 is compared with the exact optimum (`tests/exact_optimum.py`); its explanation must name the
 pair that is active, if any.
 
 *swinging*: Quadrupeds with a free root stand on two feet; the references of the other feet lead through the adjacent
@@ -150,7 +150,7 @@ def run_hostile_references(names: tuple[str, ...], ticks: int, seed: int, run_ca
             if limited:
                 print(
                     f"    pairs were added or removed in {total['changes']} ticks and changed torques by at most "
-                    f"{maxima['caused']:.2%} of the limit; {total['judged']} verified ticks, optimality residual at "
+                    f"{maxima['caused']:.2%} of the limit; {total['judged']} verified ticks, excess at "
                     f"most {maxima['worst']:.1e}; "
                     f"{total['outside']} outside of the viable set; a pair was active in {total['held']}, named in the "
                     f"explanation of {total['named']}",

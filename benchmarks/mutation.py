@@ -65,7 +65,7 @@ SUBPACKAGES = {
     ),
     "hierarchy": Subpackage(
         "quaddyn/hierarchy",
-        tuple(f"hierarchy{part}" for part in ("_compiled", "", "_solver", "_hard", "_core", "_recorded"))
+        tuple(f"hierarchy{part}" for part in ("_compiled", "", "_solver", "_hard", "_core"))
     ),
     "wbc": Subpackage(
         "quaddyn/wbc",

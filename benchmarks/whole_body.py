@@ -3,11 +3,10 @@
     python benchmarks/whole_body.py            # 20,000 ticks each of five robots
     python benchmarks/whole_body.py --check    # exit code 1 if a requirement is not met
 
-The ticks cycle through all sets of contacts, in calm, saturated and hard states.  Each solution is checked by
-optimality conditions that share no code with the solver, and its balance by the reference implementation
-(`tests/optimality.py`, `tests/wbc_states.py`).  Torque steps are those of `tests/test_wbc.py`, for more robots and
-feet.  Near the torque limits they are larger, since the strict optimum itself changes faster there: at a tenth of the
-period they are a tenth.
+The ticks cycle through all sets of contacts, in calm, saturated and hard states.  Each solution is checked by an
+interior-point solver, and its balance by the reference implementation (`tests/wbc_states.py`).  Torque steps are those
+of `tests/test_wbc.py`, for more robots and feet.  Near the torque limits they are larger, since the strict optimum
+itself changes faster there: at a tenth of the period they are a tenth.
 
 Required are finite solutions, an imbalance below 1e-9, no violation without a status, verified optimality of 99.5 % of
 the feasible ticks and proved infeasibility of 99.5 % of the others, and torque steps of at most `MAX_STEP` (near

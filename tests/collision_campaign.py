@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from optimality import worst_residual
+from exact_optimum import excess
 
 import quaddyn as qd
 from quaddyn.campaigns import Campaign, Record, case_rng, hash_robot, hash_texts, load_cached_robot
@@ -21,7 +21,7 @@ from quaddyn.wbc.tick_problem import TickProblem
 COAL, NEARLY, DT, EVERY = 1e-9, 1e-8, 1e-3, 150
 #: Ticks after an unsolved one in which violations are attributed to it; minimal distance [m].
 AFTER, MARGIN = 200, 0.005
-#: Poses per case; ticks per case; ticks per check of the optimality conditions; largest residual of these.
+#: Poses per case; ticks per case; ticks per comparison with the exact optimum; largest relative excess of a level.
 POSES, TICKS, JUDGED, OPTIMAL = 500, 5000, 250, 1e-6
 #: Largest torque step due to rows that appear or disappear, relative to the effort limits.
 STEP = 0.05
@@ -212,7 +212,8 @@ class HostileReferences(Campaign[HostileCase]):
             if tick % JUDGED == JUDGED // 2:
                 count["judged"] += 1
                 if command.ok or command.status.outcome == "infeasible":
-                    worst = max(worst, worst_residual(command.details.problem, command.details.x))
+                    over = excess(command.details.problem.matrices(), command.details.x)
+                    worst = max(worst, *([np.inf] if over is None else over))
                 count["outside"] += bool(command.nonviable)
                 active = {row.removesuffix(" distance") for row in command.levels[0].active}
                 if active & set(limits.pairs):

@@ -13,7 +13,7 @@ import exact_optimum
 import numpy as np
 
 from quaddyn.hierarchy import Level
-from quaddyn.wbc.tick_problem import LevelRows
+from quaddyn.wbc.tick_problem import LevelRows, TickProblem
 
 KINDS = (
     "generic",
@@ -120,6 +120,11 @@ def problem(kind, rng):
             A, b, weights = A[:0], b[:0], weights[:0]
         levels[k] = [A, b, weights, C, lower, upper]
     return [Level(A, b, weights=w, C=C, lower=lo, upper=hi) for A, b, w, C, lo, hi in levels]
+
+
+def levels_of(problem: TickProblem) -> list[Level]:
+    """The levels of the problem of a whole-body tick."""
+    return [Level(rows.A, rows.b, C=rows.C, lower=rows.lower, upper=rows.upper) for rows in problem.matrices()]
 
 
 @dataclass

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from hierarchy_problems import levels_of
 from numpy.typing import NDArray
 
 import quaddyn as qd
@@ -26,7 +27,7 @@ from quaddyn.contact.contact_set import (
     grasp_map,
     split_contact_lever,
 )
-from quaddyn.hierarchy import Level, solve
+from quaddyn.hierarchy import solve
 from quaddyn.wbc import (
     CollisionLimits,
     ComTask,
@@ -583,10 +584,7 @@ class NumpyTick:
 
     def optimum(self) -> Array:
         """x at the strict optimum."""
-        levels = [
-            Level(rows.A, rows.b, C=rows.C, lower=rows.lower, upper=rows.upper) for rows in self.problem.matrices()
-        ]
-        return solve(levels).x
+        return solve(levels_of(self.problem)).x
 
 
 def last_tick(wbc: qd.WholeBodyController, state: qd.State, before: Array | None) -> Tick:
