@@ -12,7 +12,7 @@ from raising import raises
 from urdf_text import inertial, link, urdf
 
 import quaddyn as qd
-from quaddyn.simulation import Actuators, MujocoPlant, Plant, Sensors, Simulation, rollout
+from quaddyn.simulation import Actuators, MujocoPlant, Plant, Sensors, Simulation
 
 PLANTS = [Simulation, MujocoPlant]
 DT, GAP = 1e-3, 0.05
@@ -123,18 +123,6 @@ def test_checkpoints_contain_the_motor_states(kind: type[Any], leg: qd.Robot) ->
     other.restore(pickle.loads(pickle.dumps(saved)))
     assert oscillate(other, 100) == first
     raises(qd.ArgumentError, "checkpoint", kind(leg, dt=DT).restore, saved)
-
-
-def test_rollout_with_motors_equals_single_steps(leg: qd.Robot) -> None:
-    motors = Actuators(leg, rotor_inertia=0.01, backlash=0.02, delay=0.0033)
-    torques = np.random.default_rng(0).normal(size=(60, 2))
-    one, other = (Simulation(leg, dt=DT, actuators=motors) for _ in range(2))
-    for tau in torques:
-        one.step(tau)
-    found = rollout(other, torques)
-    np.testing.assert_array_equal(found.q[0, -1], one.q)
-    np.testing.assert_array_equal(other.tau, one.tau)
-    np.testing.assert_array_equal(other.backlash_state, one.backlash_state)
 
 
 @pytest.mark.parametrize("kind", PLANTS)

@@ -10,7 +10,6 @@ from slow_parameters import NIGHT
 
 import quaddyn as qd
 from quaddyn.simulation import Box, HeightField, Plane, body_spheres, collision_spheres
-from quaddyn.simulation.spheres import DIRECTIONS, OUTERMOST
 
 PLANTS = (qd.Simulation, qd.MujocoPlant)
 QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago", "solo8", "solo12")
@@ -139,10 +138,3 @@ def test_clustered_spheres_find_every_contact(ground: str) -> None:
         assert sides[0] == sides[1]
         touching += len(sides[0])
     assert touching > 2.6 * draws
-
-
-def test_search_directions_of_outermost_points_are_symmetric() -> None:
-    """Directions to faces, edges and corners of a cube; the reduced set has faces and corners only."""
-    sides = {tuple(side) for side in DIRECTIONS.tolist()}
-    assert len(sides) == 26 and all(tuple(-x for x in side) in sides for side in sides) and (0.0,) * 3 not in sides
-    assert {int(np.abs(side).sum()) for side in OUTERMOST} == {1, 3} and len(OUTERMOST) == 6 + 8

@@ -27,7 +27,6 @@ from quaddyn.wbc import (
     WholeBodyController,
     default_constraints,
 )
-from quaddyn.wbc.tick_data import TickOutcome
 
 
 @cache
@@ -132,17 +131,6 @@ def test_lanes_of_hard_problems_equal_single_controllers(make: Callable[[qd.Robo
     assert make is controller_of_every_kind or twins.outcomes["solved"] > 10
     if make is controller_of_every_kind:
         check_that_every_kind_is_there(twins.alone[0].tasks.values(), *IN_PYTHON)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["go2", "solo12", "anymal_c", "a1", "b1", "hyq", "laikago", "panda"]
-)  # fmt: skip
-def test_many_lane_ticks_equal_single_controllers(name: str) -> None:
-    twins = Twins(load(name), 100, weak_motors, threads=2, seed=3)
-    twins.v[:] = twins.rng.normal(0.0, 1.0, twins.v.shape)
-    twins.run(125)
-    assert twins.outcomes["solved"] > 1000
 
 
 def test_references_of_each_lane_equal_those_of_single_controllers() -> None:
@@ -289,23 +277,6 @@ def test_gains_are_validated_before_any_is_set() -> None:
     assert (com.stiffness[[0, 2]] == 50.0).all() and (com.stiffness[1] == before[1]).all()
     with pytest.raises(UnknownNameError, match="motion task"):
         batch.gains["forces"]
-
-
-def test_neighbours_of_invalid_lanes_are_unaffected() -> None:
-    robot, n = load("solo12"), 8
-    one, other = (short_ramps(robot).batch(n, threads=threads) for threads in (1, 3))
-    rng = np.random.default_rng(6)
-    for step in range(30):
-        q, v = np.tile(robot.q_home, (n, 1)), rng.normal(0.0, 0.3, (n, robot.nv))
-        contacts = np.tile(np.arange(4) != step // 8, (n, 1))
-        first = one.compute(q, v, contacts)
-        q[3], v[5, 2], q[6, 3:7] = np.nan, np.inf, 0.7
-        second = other.compute(q, v, contacts)
-        valid = np.array([True] * 3 + [False, True, False, False, True])
-        assert first.tau[valid].tobytes() == second.tau[valid].tobytes()
-        assert (second.codes[~valid] >= TickOutcome.OVERFLOW).all() and not second.tau[~valid].any()
-    assert second.outcome[[3, 5, 6]].tolist() == ["not_a_number", "not_a_number", "invalid_state"]
-    assert "3 " not in repr(first) and "solved" in repr(first)
 
 
 def test_contacts_are_names_or_bools() -> None:

@@ -89,32 +89,3 @@ def test_joint_starting_beyond_its_limit_is_moved_back_without_velocity() -> Non
         sim.step([20.0])
         assert abs(sim.v[0]) < 1e-6
     assert 1.0 - SLOP <= sim.q[0] <= 1.0 + 1.1 * SLOP
-
-
-def test_robot_without_torques_collapses_within_joint_limits() -> None:
-    robot = qd.load("a1")
-    sim = qd.Simulation(robot)
-    again = qd.Simulation(robot)
-    for k in range(500):
-        sim.step(np.zeros(robot.nu))
-        assert sim.status != "inaccurate"
-        if k == 250:
-            again.restore(sim.checkpoint())
-        elif k > 250:
-            again.step(np.zeros(robot.nu))
-    assert (sim.q[7:] > robot.lower[7:] - 2e-3).all() and (sim.q[7:] < robot.upper[7:] + 2e-3).all()
-    np.testing.assert_array_equal(again.q, sim.q)
-
-
-def test_stops_agree_with_mujoco() -> None:
-    """A leg that is driven into its stops rests at the same position in both plants."""
-    robot = qd.load("go2", root="fixed")
-    tau = np.where(np.arange(robot.nu) % 2 == 0, 0.8, -0.8) * robot.effort_limits
-    resting = []
-    for plant in (qd.Simulation(robot), qd.MujocoPlant(robot)):
-        for _ in range(1500):
-            plant.step(tau)
-        resting.append(plant.q)
-    at_end = np.minimum(np.abs(resting[0] - robot.lower), np.abs(resting[0] - robot.upper)) < 1e-3
-    assert at_end.any()
-    np.testing.assert_allclose(resting[0][at_end], resting[1][at_end], atol=0.02)

@@ -5,7 +5,6 @@ The kernels have not run on a GPU.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import re
 import subprocess
@@ -20,7 +19,6 @@ from hypothesis import strategies as st
 from lane_host import HostKernel, LaneHost
 from test_cuda import find_ptxas
 
-import quaddyn as qd
 from quaddyn.compiler import (
     ByteVector,
     IntVector,
@@ -39,12 +37,7 @@ from quaddyn.compiler.lane_kernels import lane_kernel, module_text
 from quaddyn.compiler.lane_memory import LaneMemory, collect_arrays
 from quaddyn.compiler.signatures import signature_of
 from quaddyn.errors import ArgumentError, CompileError
-from quaddyn.simulation.batch_cuda import shared_arrays
-from quaddyn.simulation.lanes import INITIAL_CONTACTS, LaneCommands, LaneData
 from quaddyn.simulation.lanes import step_lane as step_lane_of_plant
-from quaddyn.simulation.plant_data import with_shared_memory
-from quaddyn.wbc.controller_cuda import shared_arrays as shared_arrays_of_controller
-from quaddyn.wbc.controller_cuda import with_shared_memory as controller_with_shared_memory
 from quaddyn.wbc.controller_lanes import compute_lane
 
 TARGETS = ("sm_80", "sm_90", "sm_120")
@@ -228,83 +221,6 @@ def test_kernel_of_a_function_is_generated_and_cached() -> None:
     assert lane_kernel(step_lane).ptx == kernel.ptx and b".entry quaddyn_lanes" in kernel.ptx
     assert [name for name, _ in kernel.parameters] == ["w", "rows", "x"]
     assert kernel.record_words == 2 + 2 + 3 + 2 + 2 + 1 + 3 + 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
-def test_ticks_of_lanes_equal_those_of_controllers(name: str) -> None:
-    """The tick of whole-body control as code for GPUs, with its packing, equals the batch on the CPU bit for bit."""
-    robot, n, rng = qd.load(name), 40, np.random.default_rng(0)
-    controller = qd.WholeBodyController(robot)
-    batch, expected = controller.batch(n, threads=1), controller.batch(n, threads=1)
-    for each in (batch, expected):
-        each.set_parameters(friction=np.linspace(0.3, 0.9, n))
-    workspace = batch._workspaces[0]
-    e = controller_with_shared_memory(workspace.controller, controller.solver.tables)
-    terms = e.data.terms.values
-    shared = shared_arrays_of_controller(e, workspace.friction)
-    host = LaneHost(compute_lane, {"e": e, "friction": workspace.friction}, n, shared)
-    print(f"{name}: {host.memory.bytes_per_lane / 1024:.0f} kB a lane, {sum(x.nbytes for x in shared)} bytes shared")
-    kernel = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(batch._terms.address)
-    for k in range(8):
-        q, v = np.tile(robot.q_home, (n, 1)), rng.normal(0.0, 0.1, (n, robot.nv))
-        v[5, 2] = math.nan if k == 3 else v[5, 2]
-        contacts = rng.random((n, len(batch.contacts))) < 0.8
-        want = expected.compute(q, v, contacts)
-        for lane in range(n):  # as a GPU does it: the terms of all lanes before, NaN for an invalid state
-            if kernel(q[lane].ctypes.data, v[lane].ctypes.data, terms.ctypes.data):
-                terms[:] = math.nan
-            start, (block, thread) = host.memory.first_byte(terms) // 256, divmod(lane, 32)
-            host.memory.words[block, start : start + terms.size, thread] = terms.view(np.int64)
-        host.run(lanes=batch._lanes, q=q, v=v, requested=contacts.view(np.int8), kernel=0)
-        for got, same in (
-            (batch._lanes.tau, want.tau),
-            (batch._lanes.kkt, want.kkt),
-            (batch._lanes.outcome, want.codes),
-        ):
-            assert np.array_equal(got, same)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["go2", "anymal_c"])
-def test_steps_of_lanes_equal_those_of_simulations(name: str) -> None:
-    """The step of the plant as code for GPUs, which has its own sine and cosine, equals the batch up to rounding."""
-    robot, n, rng = qd.load(name), 33, np.random.default_rng(0)
-    batch, expected = (qd.Simulation(robot, spheres={}).batch(n, threads=1) for _ in range(2))
-    lift = np.tile(robot.q_home, (n, 1))
-    lift[:, 2] += np.linspace(0.0, 0.1, n)
-    for each in (batch, expected):
-        each.reset(q=lift)
-        each.set_parameters(friction=np.linspace(0.3, 0.9, n), payload=np.linspace(0.0, 1.0, n))
-    simulation, worker = batch._simulations[0], batch._first_worker
-    plant = simulation._plant_data()._replace(motors=worker._motors, pushes=simulation._no_pushes)
-    plant = with_shared_memory(plant)
-    states = batch._states._replace(
-        keys=np.zeros((n, INITIAL_CONTACTS), np.int64), impulses=np.zeros((n, INITIAL_CONTACTS, 3))
-    )
-    gains = np.full((n, robot.nu), 10.0 * robot.mass * robot.q_home[2])
-    targets = robot.q_home[7:] + rng.normal(0.0, 0.03, (n, robot.nu))
-    zero = np.zeros((n, robot.nu))
-    commands = LaneCommands(zero[:1, np.newaxis], targets, zero, gains, 0.03 * gains, steps_per_period=5)
-    lanes = LaneData(states, batch._parameters, worker._layout, commands, worker._cursor)
-    kinds = dict(signature_of(step_lane_of_plant)[0])
-    fields = dict(kinds["lanes"].fields)
-    shared = [
-        x for part in ("states", "parameters", "commands") for x in collect_arrays(getattr(lanes, part), fields[part])
-    ]
-    tables = shared_arrays(plant, worker._layout)
-    shared += tables
-    host = LaneHost(step_lane_of_plant, {"plant": plant, "lanes": lanes}, n, shared)
-    size, shared_size = host.memory.bytes_per_lane / 1024, sum(x.nbytes for x in tables) / 1024
-    print(f"{name}: {size:.1f} kB a lane in progress, {shared_size:.1f} kB shared")
-    results, error = np.full(n, -1), 0.0
-    for _ in range(20):
-        host.run(states=np.zeros((0, 1, robot.nq + robot.nv)), results=results)
-        expected.step(position=targets, stiffness=gains, damping=0.03 * gains, steps=5)
-        assert not results.any()
-        error = max(error, float(np.abs(states.q - expected.q).max()))
-    assert error < 1e-9 and (expected._states.n_contacts == states.n_contacts).all()
-    print(f"largest difference after 100 steps {error:.1e}")
 
 
 @pytest.mark.slow

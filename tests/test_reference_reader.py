@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from raising import raises
@@ -15,14 +14,8 @@ from reference_models import CHAIN, inertial
 from quaddyn.errors import ModelError
 from quaddyn.reference import Reference, read_urdf
 from quaddyn.reference.algebra import (
-    Ad,
-    ad,
     exp,
-    inverse,
     log,
-    quaternion_rotation,
-    rotation_quaternion,
-    skew,
 )
 
 twists = arrays(float, 6, elements=st.floats(-3.0, 3.0))
@@ -39,12 +32,6 @@ def joint_xml(kind: str, inside: str = "", name: str = "j") -> str:
 
 
 # -- spatial algebra --------------------------------------------------------------------------------------------------
-@settings(deadline=None)
-@given(xi=twists)
-def test_log_inverts_exp_up_to_half_a_turn(xi: np.ndarray) -> None:
-    angle = np.linalg.norm(xi[:3])
-    xi = xi if angle < 3.1 else xi * (3.1 / angle)
-    assert log(exp(xi)) == pytest.approx(xi, abs=1e-13)
 
 
 @pytest.mark.parametrize("axis", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0.6, 0, 0.8), (-0.48, 0.6, 0.64)])
@@ -55,38 +42,6 @@ def test_exp_inverts_log_at_every_angle(axis: tuple[float, ...], angle: float) -
     assert np.linalg.norm(log(T)[:3]) == pytest.approx(angle, abs=1e-14)
 
 
-@settings(deadline=None)
-@given(xi=twists)
-def test_exp_equals_the_matrix_power_series(xi: np.ndarray) -> None:
-    X = np.zeros((4, 4))
-    X[:3, :3], X[:3, 3] = skew(xi[:3]), xi[3:]
-    total, power = np.eye(4), np.eye(4)
-    for k in range(1, 60):
-        power = power @ X / k
-        total = total + power
-    assert exp(xi) == pytest.approx(total, abs=1e-12)
-
-
-@settings(deadline=None)
-@given(x=twists, y=twists)
-def test_adjoint_is_a_homomorphism_and_its_derivative_the_bracket(x: np.ndarray, y: np.ndarray) -> None:
-    S, T = exp(x), exp(y)
-    assert Ad(S @ T) == pytest.approx(Ad(S) @ Ad(T), abs=1e-11)
-    assert Ad(inverse(T)) @ Ad(T) == pytest.approx(np.eye(6), abs=1e-12)
-    assert exp(Ad(S) @ y) == pytest.approx(S @ T @ inverse(S), abs=1e-11)
-    assert ad(x) @ y == pytest.approx(-ad(y) @ x, abs=1e-14)
-    assert (Ad(exp(1e-30j * x)) @ y).imag / 1e-30 == pytest.approx(ad(x) @ y, abs=1e-13)
-
-
-def test_quaternions_agree_with_their_rotation_matrices() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        u = rng.normal(size=4)
-        u /= np.copysign(np.linalg.norm(u), u[3])
-        assert rotation_quaternion(quaternion_rotation(u)) == pytest.approx(u, abs=1e-15)
-
-
-# -- what a file means ------------------------------------------------------------------------------------------------
 # -- roots ------------------------------------------------------------------------------------------------------------
 FLOATS = (
     f'<robot name="r"><link name="{{}}"/><link name="base">{inertial(0)}</link><link name="tip">{inertial(1)}</link>'

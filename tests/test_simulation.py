@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from raising import raises
-from slow_parameters import others_slow
 from urdf_text import collision, inertial, joint, link, urdf
 
 import quaddyn as qd
@@ -41,35 +39,7 @@ class Stand:
         return self.pd.compute(sim.q, sim.v, self.target, feedforward=hold.tau).tau
 
 
-# -- flight --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["double_pendulum_continuous", "ur5"])
-def test_robot_without_ground_contact_follows_forward_dynamics(name: str) -> None:
-    robot = qd.load(name)
-    sim, dyn = qd.Simulation(robot), qd.Dynamics(robot)
-    q, v = robot.q_home, np.zeros(robot.nv)
-    tau = np.full(robot.nu, 0.1)
-    for _ in range(100):
-        q, v = sim.q, sim.v
-        sim.step(tau)
-        # damping is implicit: the acceleration over the step balances the friction at its end
-        a = (sim.v - v) / sim.dt
-        np.testing.assert_allclose(dyn.rnea(q, v, a), tau - robot.damping * sim.v, atol=1e-9)
-        np.testing.assert_allclose(sim.q, pin.integrate(robot.model, q, sim.dt * sim.v), atol=1e-15)
-
-
 # -- standing ------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", others_slow(["go2", "anymal_b", "solo12"], ["go2"]))
-def test_feet_of_a_standing_robot_carry_its_weight_without_slip(name: str) -> None:
-    robot = qd.load(name)
-    sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
-    start = {foot: dyn.frame_placement(robot.q_home, foot).translation for foot in robot.feet}
-    for k in range(2000):
-        sim.step(stand(sim))
-        assert sim.status == "solved"
-        if k >= 1000:
-            assert sum(f[2] for f in sim.contact_forces.values()) == pytest.approx(robot.mass * G, rel=1e-3)
-    for foot in robot.feet:
-        np.testing.assert_allclose(dyn.frame_placement(sim.q, foot).translation, start[foot], atol=1e-4)
 
 
 @pytest.mark.parametrize("root", ["free", "planar"])
@@ -138,18 +108,6 @@ def test_energy_agrees_with_dynamics(go2: qd.Robot) -> None:
 
 
 # -- life ----------------------------------------------------------------------------------------------------------
-def test_two_runs_agree_bit_for_bit(go2: qd.Robot) -> None:
-    def run(sim: qd.Simulation) -> tuple[bytes, bytes]:
-        stand = Stand(go2)
-        for _ in range(60):
-            sim.step(stand(sim))
-        return sim.q.tobytes(), sim.v.tobytes()
-
-    sim = qd.Simulation(go2)
-    first = run(sim)
-    sim.reset()
-    assert run(sim) == first
-    assert run(qd.Simulation(go2)) == first
 
 
 def test_reset_returns_to_home_at_rest(go2: qd.Robot) -> None:

@@ -70,35 +70,6 @@ def assert_lane_equals(batch: SimulationBatch, i: int, sim: Simulation) -> None:
         assert (force == on_bodies.get(link, np.zeros(3))).all()
 
 
-@pytest.mark.parametrize("name", ROBOTS)
-@pytest.mark.parametrize("threads", [1, 2])
-def test_lanes_equal_single_simulations(name: str, threads: int) -> None:
-    """Random torques and resets at random times; the falling robots touch the ground with their bodies."""
-    robot, n, rng = load(name), 9, np.random.default_rng([1, threads])
-    batch = Simulation(robot).batch(n, threads=threads)
-    alone = [Simulation(robot) for _ in range(n)]
-    q, v = random_states(robot, n, rng)
-    batch.reset(q=q, v=v)
-    for i, sim in enumerate(alone):
-        sim.reset(q[i], v[i])
-    n_contacts = 0
-    for step in range(40):
-        if step % 10 == 9:
-            mask = rng.random(n) < 0.3
-            q, v = random_states(robot, n, rng)
-            batch.reset(mask, q=q, v=v)
-            for i in np.flatnonzero(mask):
-                alone[i].reset(q[i], v[i])
-        torques = rng.normal(0.0, 0.3 * robot.mass * robot.q_home[2], (n, robot.nu))
-        batch.step(torques)
-        for i, sim in enumerate(alone):
-            sim.step(torques[i])
-            assert_lane_equals(batch, i, sim)
-            n_contacts += len(sim.contacts)
-    assert n_contacts > 10 * n
-    assert len({q.tobytes() for q in batch.q}) == n
-
-
 @pytest.mark.parametrize("kind", PLANTS)
 def test_lanes_of_all_kinds_of_plants_equal_single_ones(kind: str) -> None:
     robot, n, rng = load("solo12"), 5, np.random.default_rng(7)
@@ -231,8 +202,10 @@ ACTIONS = st.lists(
 @given(actions=ACTIONS, threads=st.integers(1, 3))
 def test_any_order_of_steps_resets_and_parameters(actions: list[tuple[str, list[bool], int]], threads: int) -> None:
     robot, n = load("go2"), 4
-    batch = Simulation(robot, spheres={}).batch(n, threads=threads)
-    alone = [Simulation(robot, spheres={}) for _ in range(n)]
+    sim = Simulation(robot, spheres={}, friction=0.3)
+    sim.friction = 0.2
+    batch = sim.batch(n, threads=threads)
+    alone = [Simulation(robot, spheres={}, friction=0.2) for _ in range(n)]
     for kind, chosen, seed in actions:
         rng, mask = np.random.default_rng(seed), np.array(chosen)
         if kind == "step":
@@ -333,19 +306,6 @@ def test_wrong_arguments_are_named() -> None:
         batch.q[0, 0] = 1.0
     with batch._exclusive_call.acquire("step"), pytest.raises(ConcurrencyError):
         batch.step()
-
-
-def test_a_batch_keeps_the_friction_of_its_simulation() -> None:
-    sim = Simulation(load("go2"), spheres={}, friction=0.3)
-    sim.friction = 0.2
-    batch = sim.batch(2)
-    sim.friction = 0.9
-    single = Simulation(load("go2"), spheres={}, friction=0.2)
-    push = np.array([3.0, 0.0, 0.0] * 4)
-    for _ in range(50):
-        single.step(push)
-        batch.step(push)
-    assert (batch.q == single.q).all() and batch.friction.tolist() == [0.2, 0.2]
 
 
 def test_lanes_in_python_equal_lanes_in_machine_code() -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,6 @@ from quaddyn.simulation import (
     terrain,
 )
 from quaddyn.simulation.plant_data import StepResult
-from quaddyn.simulation.terms import factorize
 from quaddyn.simulation.terrain import Terrain
 
 #: Largest difference, as a fraction of the largest number of an array, or of 1.
@@ -85,16 +83,6 @@ def assert_compiled_equals_python(entry: Entry, *arguments: Any) -> Any:
 
 
 # -- solver --------------------------------------------------------------------------------------------------------
-def test_factors_of_an_inertia_are_those_of_its_tree() -> None:
-    """Two limbs of two joints on a root: ``M = L^T L`` without entries between the limbs."""
-    parent, rng = np.array([-1, 0, 1, 0, 3]), np.random.default_rng(0)
-    exact = np.diag(rng.uniform(1.0, 2.0, 5))
-    for i, j in ((1, 0), (2, 1), (2, 0), (3, 0), (4, 3), (4, 0)):
-        exact[i, j] = rng.normal()
-    L = exact.T @ exact
-    with interpret():
-        assert factorize(L, parent) and not factorize(-np.eye(5), parent)
-    np.testing.assert_allclose(np.tril(L), exact, atol=1e-12)
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, 7])
@@ -290,39 +278,6 @@ def test_rigid_body_terms_equal_pinocchio(root: str) -> None:
         assert_close(moved, pin.integrate(model, q, scale * v))
 
 
-def test_simulation_in_python_equals_simulation_in_machine_code() -> None:
-    runs = []
-    for how in (nullcontext, as_python):
-        sim, rng = Simulation(qd.load("go2")), np.random.default_rng(6)
-        with how():
-            for _ in range(30):
-                sim.step(rng.normal(size=sim.robot.nu))
-        runs.append((sim.q, sim.v))
-    np.testing.assert_allclose(runs[0][0], runs[1][0], rtol=0.0, atol=1e-9)
-    np.testing.assert_allclose(runs[0][1], runs[1][1], rtol=0.0, atol=1e-9)
-
-
-def test_simulations_in_parallel_threads_are_independent() -> None:
-    """Two simulations that step in two threads give the results of a single thread."""
-    alone = Simulation(qd.load("go2"))
-    for _ in range(300):
-        alone.step(np.zeros(12))
-    sims = [Simulation(qd.load("go2")) for _ in range(2)]
-
-    def go(sim: Simulation) -> None:
-        for _ in range(300):
-            sim.step(np.zeros(12))
-
-    threads = [threading.Thread(target=go, args=(sim,)) for sim in sims]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for sim in sims:
-        assert sim.q.tobytes() == alone.q.tobytes() and sim.v.tobytes() == alone.v.tobytes()
-    assert integrator.run_steps.release
-
-
 # -- the preview ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(10))
 def test_compiled_com_preview_equals_python(seed: int) -> None:
@@ -371,14 +326,3 @@ def test_compiled_ground_plane_equals_python(seed: int) -> None:
     assert_compiled_equals_python(ground_plane.plane_height, plane, 0.3, -0.2)
     assert_compiled_equals_python(ground_plane.write_heading_axes, 0.3, 0.2, -0.1, np.full((3, 3), np.nan))
     assert_compiled_equals_python(ground_plane.write_projection, plane, 0.3, np.full((2, 2), np.nan))
-
-
-def test_unpickled_arrays_are_accepted() -> None:
-    """Their types are no longer NumPy's own objects."""
-    import pickle
-
-    G, g, mu, impulses = pickle.loads(pickle.dumps((np.eye(3), np.array([0.1, 0.0, -1.0]), np.ones(1), np.zeros(3))))
-    assert solver.solve_contact_problem(G, g, mu, impulses, 1e-8, 4, solver.make_contact_workspace(1)) <= 1e-8
-    assert impulses[2] > 0.9
-    with pytest.raises(qd.ArgumentTypeError, match="solve_contact_problem: g"):
-        solver.solve_contact_problem(G, [0.0], mu, impulses, 1e-8, 4, solver.make_contact_workspace(1))

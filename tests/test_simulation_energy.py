@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from functools import cache
 
 import numpy as np
@@ -62,17 +61,6 @@ def test_flight_at_10_rad_per_s_conserves_energy(name: str) -> None:
             sim.step(np.zeros(sim.robot.nu))
             assert sim.status == "free"
         assert abs(sim.energy - start - sim.work.joints) < 2e-3 * scale
-
-
-def test_only_gravity_changes_linear_and_angular_momentum_in_fast_flight() -> None:
-    sim, rng = throw_robot("go2", 1, floor=-np.inf, dt=2e-4, joint_stops=False), np.random.default_rng(0)
-    dyn = qd.Dynamics(sim.robot)
-    start = dyn.centroidal_momentum(sim.q, sim.v)
-    for _ in range(300):
-        sim.step(rng.uniform(-1.0, 1.0, 12))
-    change = dyn.centroidal_momentum(sim.q, sim.v) - start - [0.0, 0.0, -G * sim.robot.mass * sim.time, 0.0, 0.0, 0.0]
-    assert np.abs(change[:3]).max() < 2e-3 * np.linalg.norm(start[:3])
-    assert np.abs(change[3:]).max() < 2e-3 * np.linalg.norm(start[3:])
 
 
 # -- the ground ----------------------------------------------------------------------------------------------------
@@ -174,20 +162,6 @@ def test_slow_motion_is_not_refined() -> None:
         for sim in sims:
             sim.step(pd.compute(sim.q, sim.v, robot.q_home).tau)
     assert sims[0].q.tobytes() == sims[1].q.tobytes() and sims[0].v.tobytes() == sims[1].v.tobytes()
-
-
-@pytest.mark.parametrize("steps", [40, 120])  # in flight, on the ground
-def test_refined_steps_continue_bit_for_bit_from_a_checkpoint(steps: int) -> None:
-    sim = throw_robot("go2", 2)
-    for _ in range(steps):
-        sim.step(np.zeros(12))
-    other = Simulation(robot_of("go2"))
-    other.restore(pickle.loads(pickle.dumps(sim.checkpoint())))
-    assert other.contacts == sim.contacts or str(other.contacts) == str(sim.contacts)
-    for _ in range(30):
-        for each in (sim, other):
-            each.step(np.zeros(12))
-    assert other.q.tobytes() == sim.q.tobytes() and other.v.tobytes() == sim.v.tobytes() and other.work == sim.work
 
 
 @pytest.mark.parametrize("kind", [qd.Simulation, qd.MujocoPlant])

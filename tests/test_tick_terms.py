@@ -102,11 +102,6 @@ def test_every_term_equals_pinocchio_on_random_trees(seed: int) -> None:
     assert_equal_to_pinocchio(robot, some_frames(robot), seed)
 
 
-def test_terms_of_all_frames_equal_pinocchio() -> None:
-    for robot in (qd.load("solo12", root="planar"), qd.load("z1")):
-        assert_equal_to_pinocchio(robot, tuple(robot.frame_names), seed=3, n=2)
-
-
 def test_momentum_is_accurate_far_from_the_world_origin() -> None:
     robot = qd.load("go2")
     terms, dyn = TickTerms(robot, (), momentum=True), qd.Dynamics(robot)
@@ -304,11 +299,3 @@ def test_c_source_compiles_without_a_warning_and_computes_the_same(name: str, tm
         for block, x in terms.layout.views(got).items():
             y = terms.layout.views(wanted)[block]
             assert np.abs(x - y).max(initial=0.0) <= 1e-12 * max(np.abs(y).max(initial=0.0), 1.0), block
-
-
-def test_header_comment_of_the_c_source_states_the_layout() -> None:
-    robot = qd.load("go2")
-    c = tick_terms_c(robot, ("FL",))
-    assert "(const double q[19], const double v[18], double terms[426]);" in c.header
-    assert " *   324 h (18,)" in c.header and " *   372 FL.jacobian (6, 9)" in c.header
-    assert " *   FL is moved by v[0, 1, 2, 3, 4, 5, 6, 7, 8]" in c.header

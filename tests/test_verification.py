@@ -21,15 +21,11 @@ from urdf_editing import Urdf
 
 import quaddyn as qd
 from quaddyn.dynamics import Dynamics
-from quaddyn.reference import Reference, algorithms, kinematics
-from quaddyn.reference import algorithms as parameters
-from quaddyn.reference import reference as boundary
+from quaddyn.reference import Reference
 from quaddyn.robot.catalogue import CATALOGUE, example_robot_folder, find_entry, own_robot_folder
 from quaddyn.verification import VerificationReport, cross_check
 from quaddyn.verification.algorithms import ILL_CONDITIONED, Sample, compare, compare_with_mujoco
-from quaddyn.verification.bodies import _format_value
 from quaddyn.verification.check import read_reference
-from quaddyn.verification.report import MAX_PRINTED_DEVIATIONS
 
 #: Files that validation rejects: impossible inertias, a file without links, and mimics of joints that do not exist.
 REFUSED = {"alex_psyonic_hands", "human", "icub", "romeo", "romeo_laas_small", "romeo_small", "ur3"}
@@ -231,136 +227,25 @@ def test_edited_file_is_detected_and_its_link_or_joint_named(mutant: str) -> Non
     assert len({d.name for d in agreement.deviations}) <= 6
 
 
-# -- mutants of the model ---------------------------------------------------------------------------------------------
-def larger_mass(model: pin.Model) -> None:
-    model.inertias[5].mass *= 1.0 + 1e-6
-
-
-def shifted_center_of_mass(model: pin.Model) -> None:
-    model.inertias[5].lever += np.array([0.0, 1e-6, 0.0])
-
-
-def scaled_inertia(model: pin.Model) -> None:
-    model.inertias[5].inertia = model.inertias[5].inertia * (1.0 + 1e-6)
-
-
-def reversed_gravity(model: pin.Model) -> None:
-    model.gravity.linear = -model.gravity.linear
-
-
-def other_gravity_constant(model: pin.Model) -> None:
+# -- changes of the model and of the algorithms ----------------------------------------------------------------------
+def change_gravity(model: pin.Model) -> None:
     model.gravity.linear = np.array([0.0, 0.0, -9.80665])
 
 
-def moved(model: pin.Model) -> None:
-    model.jointPlacements[5].translation += np.array([1e-6, 0.0, 0.0])
-
-
-def turned(model: pin.Model) -> None:
-    model.jointPlacements[5].rotation = pin.exp3(np.array([0, 0, 1e-6])) @ model.jointPlacements[5].rotation
-
-
-def larger_armature(model: pin.Model) -> None:
+def change_armature(model: pin.Model) -> None:
     model.armature[9] += 1e-3
 
 
-MODEL_MUTANTS = {
-    f.__name__: (f, name, quantity)
-    for f, name, quantity in (
-        (larger_mass, 5, "mass"),
-        (shifted_center_of_mass, 5, "center of mass"),
-        (scaled_inertia, 5, "inertia"),
-        (reversed_gravity, "world", "gravity"),
-        (other_gravity_constant, "world", "gravity"),
-        (moved, 5, "placement"),
-        (turned, 5, "placement"),
-        (larger_armature, 5, "armature"),
-    )
-}
-
-
-@pytest.mark.parametrize("mutant", MODEL_MUTANTS)
-def test_modified_model_is_detected_and_named(mutant: str) -> None:
-    change, where, quantity = MODEL_MUTANTS[mutant]
+@pytest.mark.parametrize(
+    ("change", "name", "quantity"),
+    [(change_gravity, "world", "gravity"), (change_armature, "FR_hip_joint", "armature")],
+)
+def test_modified_model_is_detected_and_named(change: Callable[[pin.Model], None], name: str, quantity: str) -> None:
     model = go2().model.copy()
     change(model)
-    body = go2().bodies[4]  # below joint 5 of Pinocchio, whose joint 0 is the universe and joint 1 the root
-    assert body.joint is not None
-    assert model.names[5] == body.joint.name
-    assert model.joints[5].idx_v == 9
-    name = body.joint.name if quantity == "armature" else body.name if where == 5 else where
     agreement = check(dataclasses.replace(go2(), model=model), text(), samples=1, n_derivative_samples=0)
     assert (name, quantity) in {(d.name, d.quantity) for d in agreement.deviations}
     assert agreement.failed_algorithms  # the algorithms differ, too
-
-
-# -- mutants of the algorithms ----------------------------------------------------------------------------------------
-def nothing(V: np.ndarray) -> np.ndarray:
-    return np.zeros((6, 6), dtype=V.dtype)
-
-
-def still(at, V, v, a, A_world):  # type: ignore[no-untyped-def]
-    return [np.zeros(6) for _ in V]
-
-
-def backwards(body, q):  # type: ignore[no-untyped-def]
-    return np.linalg.inv(TRUE_MOTION(body, q))
-
-
-def without_torque(at, frame, force):  # type: ignore[no-untyped-def]
-    return TRUE_WRENCH(at, frame, force[:3])
-
-
-def one_percent(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    return lambda *args, **options: 1.01 * function(*args, **options)
-
-
-TRUE_MOTION, TRUE_WRENCH = kinematics.joint_motion, algorithms.wrench
-REFERENCE_MUTANTS = {
-    "no Coriolis force in the wrench": (algorithms, "ad", nothing, {"rnea", "nle"}),
-    "no Coriolis acceleration": (kinematics, "ad", nothing, {"rnea", "nle", "frame_drift"}),
-    "no bias in articulated bodies": (algorithms, "ad", nothing, {"aba"}),
-    "no eta in the Lie group's recursion": (algorithms, "ad", nothing, {"aba (Lie group)"}),
-    "no dual term in C": (algorithms, "dual_of_momentum", nothing, {"coriolis"}),
-    "no cross products in C": (algorithms, "ad", nothing, {"coriolis"}),
-    "no drift": (algorithms, "accelerations", still, {"frame_drift", "update (State)"}),
-    "no drift of the center of mass": (algorithms, "accelerations", still, {"update (State)"}),
-    "no acceleration in the regressor": (parameters, "accelerations", still, {"regressor"}),
-    "joints turn backwards": (kinematics, "joint_motion", backwards, {"rnea", "crba", "frame_placement"}),
-    "linear and angular swapped": (algorithms, "swap", lambda: np.eye(6), {"frame_jacobian", "frame_velocity"}),
-    "forces lose their torque": (algorithms, "wrench", without_torque, {"rnea"}),
-    "the derivative stands still": (algorithms, "integrate", lambda model, q, v: q, {"rnea_derivatives"}),
-    "gravity of the other sign": (
-        boundary.JointQuantities,
-        "gravity",
-        lambda self, q: -self.nle(q, np.zeros(self.nv)),
-        {"gravity"},
-    ),
-    "an upper triangle alone": (boundary, "crba", lambda at: np.triu(algorithms.crba(at)), {"crba", "mass_inverse"}),
-    "a light kinetic energy": (algorithms, "kinetic_energy", one_percent(algorithms.kinetic_energy), {"energy"}),
-    "a wrong potential": (algorithms, "potential_energy", one_percent(algorithms.potential_energy), {"energy"}),
-    "a wrong center of mass": (
-        algorithms,
-        "center_of_mass",
-        one_percent(algorithms.center_of_mass),
-        {"center_of_mass"},
-    ),
-    "momentum about another point": (
-        algorithms,
-        "rigid_motion",
-        lambda R, p: TRUE_POSE(R, p + 0.01),
-        {"centroidal_momentum", "com_jacobian"},
-    ),
-}
-TRUE_POSE = algorithms.rigid_motion
-
-
-@pytest.mark.parametrize("mutant", REFERENCE_MUTANTS)
-def test_modified_reference_algorithm_is_detected(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module, name, replacement, expected = REFERENCE_MUTANTS[mutant]
-    monkeypatch.setattr(module, name, replacement)
-    agreement = check(go2(), text(), samples=1, n_derivative_samples=int("rnea_derivatives" in expected))
-    assert expected <= set(agreement.failed_algorithms)
 
 
 METHODS = (
@@ -473,20 +358,6 @@ def test_report_is_printed_as_table_and_json() -> None:
     assert str(failed).endswith("\nDOES NOT AGREE")
     data = json.loads(json.dumps(failed.to_json(), allow_nan=False))
     assert (data["passed"], data["deviations"][0]["name"]) == (False, "RR_hip_joint")
-
-
-def test_report_prints_the_first_deviations_and_counts_the_others() -> None:
-    many = check(go2(), text().replace('<mass value="', '<mass value="1'), samples=1, n_derivative_samples=0)
-    shown = [line for line in str(many).splitlines() if line.startswith("DIFFERS")]
-    assert len(shown) == MAX_PRINTED_DEVIATIONS
-    assert f"... and {len(many.deviations) - MAX_PRINTED_DEVIATIONS} more differences" in str(many)
-    few = dataclasses.replace(many, deviations=many.deviations[:MAX_PRINTED_DEVIATIONS])
-    assert "more differences" not in str(few)
-
-
-def test_matrices_are_formatted_on_one_line() -> None:
-    assert _format_value(np.arange(4.0).reshape(2, 2)) == "[[0. 1.] [2. 3.]]"
-    assert _format_value(np.full((6, 6), 1.0 / 3.0)) == f"[{' '.join(['[' + ' '.join(['0.333333'] * 6) + ']'] * 6)}]"
 
 
 def test_progress_is_reported_and_invalid_options_are_rejected() -> None:
