@@ -13,42 +13,9 @@ from compiled_cache import fill_cache
 from test_loops import four_bar
 
 import quaddyn
-from quaddyn.compiler import object_cache, prebuilt
+from quaddyn.compiler import compilation_units, object_cache, prebuilt
 from quaddyn.kernels import TickTerms, kernel_cache
 from quaddyn.kernels.kernels import compile as compile_kernels
-
-PARTS = """
-from quaddyn.compiler import compiled
-
-@compiled()
-def twice(x: float) -> float:
-    return 2.0 * x
-
-@compiled(inline=False)
-def more(x: float) -> float:
-    return twice(x) + 1.0
-"""
-
-WHOLE = """
-from quaddyn.compiler import compiled, entry
-
-from .parts import more, twice
-from .slots import FIRST
-
-@compiled()
-def most(x: float) -> float:
-    return more(x) + twice(FIRST)
-
-@entry("a sum")
-def f(x: float) -> float:
-    return most(x)
-"""
-
-ASK = """
-from package.whole import f
-from quaddyn.compiler.compilation_units import CompilationUnit
-print(f(1.0), CompilationUnit.of_module("package.whole").origin.source)
-"""
 
 STAND = """
 import numpy as np
@@ -74,43 +41,6 @@ def run(script: str, cache: str, *paths: Path) -> subprocess.CompletedProcess[st
     return subprocess.run(
         command, env=env | {"QUADDYN_CACHE": cache}, capture_output=True, encoding="utf-8", timeout=300.0, check=False
     )
-
-
-class Package:
-    """A small compiled package with a cache, which runs in a new process."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.cache = folder, folder / "cache"
-        (folder / "package").mkdir()
-
-    def answer(self, cache: str | None = None, **changed: str) -> str:
-        files = {"__init__": "", "slots": "FIRST = 1.0\n", "parts": PARTS, "whole": WHOLE} | changed
-        for name, text in files.items():
-            (self.folder / "package" / f"{name}.py").write_text(text, encoding="utf-8")
-        done = run(ASK, str(self.cache) if cache is None else cache, self.folder)
-        assert done.returncode == 0, done.stderr
-        said = done.stderr.splitlines()
-        assert len(said) == ("compiled" in done.stdout) and all("compiling a sum" in line for line in said)
-        return done.stdout.strip()
-
-    def cached_files(self) -> list[Path]:
-        return sorted(self.cache.glob("*.bin"))
-
-
-@pytest.fixture
-def package(tmp_path: Path) -> Package:
-    return Package(tmp_path)
-
-
-def test_cached_code_is_used_while_all_called_code_is_unchanged(package: Package) -> None:
-    """The key changes with the code and the location of called functions, although the calling file is unchanged."""
-    assert package.answer() == "5.0 compiled"
-    assert package.answer() == "5.0 cached"
-    assert package.answer(slots="FIRST = 2.0\n") == "7.0 compiled"
-    moved = PARTS.replace("2.0 * x", "4.0 * x")
-    assert package.answer(other=moved, parts="from .other import more, twice\n") == "9.0 compiled"
-    assert package.answer() == "5.0 cached"
-    assert len(package.cached_files()) == 3
 
 
 def compile_messages(done: subprocess.CompletedProcess[str]) -> int:
@@ -151,21 +81,13 @@ assert len({unit.title for unit in units}) == len(units)
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 
-def test_prebuilt_keys_do_not_depend_on_the_llvm_version(package: Package) -> None:
+def test_prebuilt_keys_do_not_depend_on_the_llvm_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys of cached objects depend on the version of LLVM; keys of prebuilt objects do not."""
-    assert package.answer() == "5.0 compiled"
-    script = """
-from quaddyn.compiler import compilation_units
-from package.whole import f
-unit = compilation_units.CompilationUnit.of_module("package.whole")
-before = unit.source_key("x86-64-v3"), unit.cache_key("x86-64-v3")
-compilation_units.llvm_version = lambda: "0.99"
-assert unit.source_key("x86-64-v3") == before[0] and unit.cache_key("x86-64-v3") != before[1]
-assert len({unit.source_key(target) for target in ("x86-64-v3", "x86-64", "aarch64")}) == 3
-print(f(1.0), unit.origin.source)
-"""
-    done = run(script, str(package.cache), package.folder)
-    assert done.returncode == 0 and done.stdout == "5.0 compiled\n", done.stdout + done.stderr
+    unit, target = prebuilt.all_units()[0], "x86-64-v3"
+    before = unit.source_key(target), unit.cache_key(target)
+    monkeypatch.setattr(compilation_units, "llvm_version", lambda: "0.99")
+    assert unit.source_key(target) == before[0] and unit.cache_key(target) != before[1]
+    assert len({unit.source_key(each) for each in (target, "x86-64", "aarch64")}) == 3
 
 
 # -- keys of kernels ---------------------------------------------------------------------------------------------------

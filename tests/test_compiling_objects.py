@@ -113,29 +113,11 @@ def test_machine_code_is_cached_for_other_processes(program):
     assert not [each for each in cache.iterdir() if each not in cached_files(cache)]
 
 
-def damage(path, kind):
-    data = path.read_bytes()
-    path.write_bytes(
-        {
-            "flipped": data[:-50] + bytes([data[-50] ^ 1]) + data[-49:],
-            "flipped digest": bytes([data[0] ^ 1]) + data[1:],
-            "truncated": data[: len(data) // 2],
-            "empty": b"",
-            "short": data[:10],
-            "longer": data + b"\0",
-        }[kind]
-    )
-
-
-@pytest.mark.parametrize(
-    "kind",
-    others_slow(["flipped", "truncated", "flipped digest", "empty", "short", "longer"], ["flipped"]),
-)
-def test_damaged_code_is_compiled_again(filled, kind):
+def test_damaged_code_is_compiled_again(filled):
     folder, cache = filled
     (path,) = cached_files(cache)
     whole = path.read_bytes()
-    damage(path, kind)
+    path.write_bytes(whole[:-50] + bytes([whole[-50] ^ 1]) + whole[-49:])
     assert run(folder, cache)[:2] == [20.0, "compiled"]
     assert path.read_bytes()[128:] == whole[128:]  # the first 128 bytes are digest, key and compile time
     assert run(folder, cache)[1] == "cached"

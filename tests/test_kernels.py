@@ -20,12 +20,11 @@ from random_trees import arm, random_robot, random_states, random_tree
 from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
-from quaddyn.compiler import machine, object_cache, python_calls
+from quaddyn.compiler import machine, python_calls
 from quaddyn.kernels import forward_dynamics, kernel_cache, kernels, llvm_body, llvm_module, operations
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Graph, Program, make_program
 from quaddyn.kernels.llvm_writer import MAX_ANGLE
-from quaddyn.kernels.mechanism import Mechanism, build_mechanism, group_inertias, zxz_angles, zxz_matrix
-from quaddyn.kernels.operations import OPERATIONS, KernelOptions, kernel_mechanism, trace_operation
+from quaddyn.kernels.operations import OPERATIONS, KernelOptions, trace_operation
 
 #: Largest numbers of multiplications and additions of inverse dynamics.
 MAX_OPERATIONS = {
@@ -153,50 +152,6 @@ def test_graph_folds_constants_shares_subexpressions_and_cancels_terms() -> None
         g.constant(float("nan"))
 
 
-# -- frames and grouping -----------------------------------------------------------------------------------------
-def test_zxz_angles_reproduce_any_rotation() -> None:
-    rng = np.random.default_rng(1)
-    for _ in range(50):
-        R, _ = np.linalg.qr(rng.normal(size=(3, 3)))
-        R *= np.linalg.det(R)
-        assert np.abs(zxz_matrix(zxz_angles(R)) - R).max() < 1e-14
-    for axes in itertools.product((-1.0, 1.0), repeat=2):
-        R = np.diag([axes[0], axes[1], axes[0] * axes[1]])
-        assert np.array_equal(zxz_matrix(zxz_angles(R)), R)
-
-
-def test_angle_close_to_quarter_turn_is_not_rounded() -> None:
-    """A value of pi/2 with eleven digits in a URDF must not be rounded; the results would differ from Pinocchio's."""
-    almost = 1.57079632679
-    exact = zxz_angles(zxz_matrix((0.0, almost, 0.0)))[1]
-    assert exact == pytest.approx(almost, abs=1e-15) and exact != np.pi / 2
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_grouping_preserves_torques(seed: int) -> None:
-    robot = random_robot(seed + 900, 8)
-    mech = kernel_mechanism(robot)
-    q, v, a = random_states(robot, np.random.default_rng(seed), 3)
-    whole = np.array([link.inertia for link in mech.links])
-    less = group_inertias(mech.links, whole)
-    turning = [i for i, link in enumerate(mech.links) if link.kind in ("revolute", "continuous")]
-    assert np.all(less[turning][:, [0, 3, 9]] == 0.0)
-    one = evaluate(trace("rnea", robot), q, v, a)
-    assert max_relative_error(one, inverse_dynamics(robot, q, v, a)) < 1e-12
-
-
-@pytest.mark.parametrize("name", ["ur5", "rx90", "go2", "solo12", "anymal_c", "panda"])
-def test_kernel_frames_preserve_mass_and_center_of_mass(name: str) -> None:
-    robot = qd.load(name)
-    mech: Mechanism = build_mechanism(robot)
-    for link in mech.links:
-        body = robot.bodies[link.body_index]
-        m, h = link.inertia[0], link.inertia[1:4]
-        assert m == pytest.approx(body.inertial.mass, rel=1e-15)
-        if m:
-            assert np.abs(link.file_axes @ (h / m) + link.file_origin - body.inertial.com).max() < 1e-12
-
-
 # -- agreement ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [name for name in qd.CATALOGUE if name != "closed_leg_biped"])  # see test_loop_kernels
 def test_traced_inverse_dynamics_equals_pinocchio_on_every_robot(name: str) -> None:
@@ -213,16 +168,6 @@ def test_traced_inverse_dynamics_equals_pinocchio_on_random_trees(start: int) ->
         q, v, a = random_states(robot, np.random.default_rng(seed), 4)
         wanted = inverse_dynamics(robot, q, v, a)
         assert max_relative_error(evaluate(trace("rnea", robot), q, v, a), wanted) < 1e-12, seed
-
-
-@pytest.mark.parametrize("seed", [2, 11, 23])
-def test_compiled_equals_pinocchio_on_random_trees(seed: int) -> None:
-    robot = random_robot(seed, 12)
-    fast = qd.compile(robot, "rnea")
-    q, v, a = random_states(robot, np.random.default_rng(seed), 21)
-    wanted = inverse_dynamics(robot, q, v, a)
-    assert max_relative_error(fast.rnea(q, v, a), wanted) < 1e-12
-    assert max_relative_error(np.array([fast.rnea(*x) for x in zip(q, v, a, strict=True)]), wanted) < 1e-12
 
 
 @pytest.fixture(scope="module")
@@ -338,14 +283,6 @@ def test_large_angles_lose_no_precision() -> None:
     q[:, columns] += turns * 2 * np.pi  # itself rounded to 1e-12
     assert max_relative_error(fast.rnea(q, v, a), inverse_dynamics(robot, q, v, a)) < 1e-14
     assert max_relative_error(fast.rnea(q, v, a), small) < 1e-10
-
-
-def test_single_precision_kernel_has_single_precision_accuracy(go2: qd.Robot, states: Any) -> None:
-    fast = qd.compile(go2, "rnea", dtype=np.float32)
-    q, v, a = states
-    got = fast.rnea(q, v, a)
-    assert got.dtype == np.float32
-    assert max_relative_error(got.astype(float), inverse_dynamics(go2, q, v, a)) < 2e-6
 
 
 def test_runtime_parameters_default_to_robot_and_can_be_passed(states: Any) -> None:
@@ -471,20 +408,6 @@ def test_compiled_operations_accept_states_and_batches(go2: qd.Robot, states: An
         qd.compile(qd.load("ur5"), "frame_jacobian")
 
 
-def test_compiled_derivatives_of_forward_dynamics_and_center_of_mass_accept_batches(states: Any) -> None:
-    robot = qd.load("ur5")
-    fast = qd.compile(robot, ("aba_derivatives", "center_of_mass", "com_jacobian", "centroidal_momentum"))
-    dyn, (q, v, a) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(3), 9)
-    parts = fast.aba_derivatives(q, v, a)
-    assert parts._fields == ("da_dq", "da_dv", "da_dtau")
-    for k in (0, 8):
-        for got, expected in zip(parts, dyn.aba_derivatives(q[k], v[k], a[k]), strict=True):
-            assert max_relative_error(got[k], expected) < 1e-11
-        assert max_relative_error(fast.center_of_mass(q)[k], dyn.center_of_mass(q[k])) < 1e-13
-        assert max_relative_error(fast.com_jacobian(q)[k], dyn.com_jacobian(q[k])) < 1e-13
-        assert max_relative_error(fast.centroidal_momentum(q, v)[k], dyn.centroidal_momentum(q[k], v[k])) < 1e-12
-
-
 def test_splitting_long_programs_preserves_results(monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts of a program pass values through memory; smaller parts pass more values."""
     robot = qd.load("two_link_leg")
@@ -542,20 +465,6 @@ def test_long_chains_use_articulated_body_algorithm(joints: int) -> None:
     assert max_relative_error(qd.compile(robot, "aba").aba(q, v, tau), a) < digits
 
 
-@pytest.mark.parametrize("name", others_slow(("ur5", "rx90", "go2", "planar_3r"), {"ur5"}))
-def test_factorization_and_articulated_bodies_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    robot = qd.load(name, armature=0.03)
-    q, v, tau = random_states(robot, np.random.default_rng(1), 9)
-    monkeypatch.setenv("QUADDYN_CACHE", "")
-    answers = []
-    for way in (forward_dynamics.solve_by_factorization, forward_dynamics.solve_by_articulated_bodies):
-        monkeypatch.setattr(operations, "FORWARD_DYNAMICS_SOLVERS", (way,))
-        answers.append(qd.compile(robot, "aba").aba(q, v, tau))
-    assert max_relative_error(answers[0], answers[1]) < 1e-12
-    dynamics = qd.Dynamics(robot)
-    assert max_relative_error(answers[1], np.array([dynamics.aba(*x) for x in zip(q, v, tau, strict=True)])) < 1e-11
-
-
 def forward_cost(robot: qd.Robot, way: Any) -> int:
     """Number of multiplications and additions of one forward dynamics algorithm."""
     with pytest.MonkeyPatch.context() as patch:
@@ -585,13 +494,6 @@ def test_strided_and_single_precision_arguments_are_converted(fast: qd.Kernels, 
     assert np.array_equal(fast.rnea(q, rounded, a), fast.rnea(q, rounded.astype(float), a))
     swapped = v.astype(">f8")
     assert np.array_equal(fast.rnea(q, swapped, a), wanted)
-
-
-def test_batch_is_split_among_threads(fast: qd.Kernels, states: Any) -> None:
-    q, v, a = (np.tile(x, (30, 1)) for x in states)
-    wanted = fast.rnea(q, v, a)
-    for threads in (2, 3):
-        assert np.array_equal(fast.rnea(q, v, a, threads=threads), wanted)
 
 
 def test_number_of_threads_is_limited_by_min_rows_per_thread(
@@ -819,54 +721,15 @@ def test_out_array_that_does_not_match_uses_checked_call_path(fast: qd.Kernels, 
         fast.rnea(q, v, out=np.zeros((n, 18)))
 
 
-def test_unknown_numpy_abi_uses_checked_call_path(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
-    monkeypatch.setattr(kernel_cache, "_ABI", 0x03000000)
-    fast = qd.compile(qd.load("go2"), "rnea")
-    assert type(fast.rnea).__name__ == "Kernel"
-    assert fast.rnea(*states).shape == states[1].shape
-
-
-def test_unexpected_array_layout_uses_checked_call_path(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
-    monkeypatch.setattr(kernel_cache, "has_expected_array_layout", lambda dtype: False)
+@pytest.mark.parametrize(("name", "value"), [("_ABI", 0x03000000), ("has_expected_array_layout", lambda dtype: False)])
+def test_unknown_numpy_uses_checked_call_path(
+    name: str, value: object, monkeypatch: pytest.MonkeyPatch, states: Any
+) -> None:
+    monkeypatch.setattr(kernel_cache, name, value)
     fast = qd.compile(qd.load("go2", damping=0.1, friction=0.2, armature=0.01), "rnea")
     assert type(fast.rnea).__name__ == "Kernel"
     q, v, a = states
     assert fast.rnea(q, v, a).shape == v.shape and fast.rnea(q[0], v[0], a[0]).shape == (18,)
-
-
-def test_damaged_cache_file_is_not_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "own"))
-    robot = qd.load("two_link_leg")
-    x = np.zeros(2)
-    wanted = qd.compile(robot).rnea(x, x, x)
-    (file,) = (tmp_path / "own").iterdir()
-    whole = file.read_bytes()
-    for damaged in (b"", whole[:-1], whole[:40] + b"\xff" * 100 + whole[140:]):
-        file.write_bytes(damaged)
-        assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
-    file.unlink()
-    file.mkdir()  # cannot be replaced: no temporary file is left
-    assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
-    assert list((tmp_path / "own").iterdir()) == [file]
-    (tmp_path / "own").chmod(0o777)  # other users could have written code there
-    assert object_cache.cache_folder() is None
-    assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
-
-
-def test_cache_file_of_another_robot_is_not_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is intact and of a robot of the same size; only its key differs."""
-    folder = tmp_path / "own"
-    monkeypatch.setenv("QUADDYN_CACHE", str(folder))
-    x = np.ones(2)
-    light, heavy = (qd.load("two_link_leg", armature=armature) for armature in (0.0, 1.0))
-    wanted = qd.compile(light).rnea(x, x, x)
-    (mine,) = folder.iterdir()
-    good = mine.read_bytes()
-    assert not np.allclose(qd.compile(heavy).rnea(x, x, x), wanted)
-    (other,) = (file for file in folder.iterdir() if file != mine)
-    mine.write_bytes(other.read_bytes())
-    assert np.array_equal(qd.compile(light).rnea(x, x, x), wanted)
-    assert mine.read_bytes() == good
 
 
 def test_cached_kernels_are_listed_with_robot_and_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -291,19 +291,6 @@ def test_a_knee_branch_does_not_jump_when_the_foot_swings_over_the_top():
         assert angle_distance(*(leg.inverse(p, knee=knee).q[i] for i in (slice(1, None), slice(None, -1)))).max() < 0.01
 
 
-# -- source B --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("target", [(1.1, 1.0), (1.5 * np.cos(5.7), 1.5 * np.sin(5.7))])
-def test_source_b_targets_are_reached_by_both_knees(target):
-    leg, (x, y) = leg_of("two_link_leg"), target
-    both = leg.inverse_all([x, 0.0, y])
-    assert both.shape == (2, 2)
-    for t1, t2 in both:
-        assert np.cos(t1) + np.cos(t1 + t2) == pytest.approx(x, abs=1e-15)
-        assert np.sin(t1) + np.sin(t1 + t2) == pytest.approx(y, abs=1e-15)
-        assert np.cos(t2) == pytest.approx(0.5 * (x * x + y * y) - 1.0, abs=1e-14)
-    assert both[0, 1] == pytest.approx(-both[1, 1], abs=1e-15) and both[0, 1] < 0.0 < both[1, 1]
-
-
 # -- the edge of the workspace ---------------------------------------------------------------------------------------
 def test_the_stretched_two_link_leg_is_exact_and_has_one_solution():
     leg, angle = leg_of("two_link_leg"), np.linspace(0.0, 6.0, 500)
@@ -345,14 +332,6 @@ def test_a_foot_on_the_abduction_axis_is_reached_where_the_leg_has_no_lateral_of
                 s = leg.inverse(p, **branch)
                 assert s.reached and s.distance < 1e-15
             assert 1 <= len(leg.inverse_all(p, within_limits=False)) <= 4
-
-
-def test_a_foot_on_the_abduction_axis_is_missed_by_the_lateral_offset():
-    for leg in legs_of("go2"):
-        s = leg.inverse(leg._geometry.origin + np.array([0.1, 0.0, 0.0]))
-        assert not s.reached
-        assert s.distance == pytest.approx(0.0955, abs=1e-9)
-        np.testing.assert_allclose(s.reached_position, leg.forward(s.q), atol=1e-15)
 
 
 def nearest_by_search(leg, p, rng):

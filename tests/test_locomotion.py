@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -424,38 +423,6 @@ def test_transition_to_an_end_support_gait_limits_speed_without_lag_compensation
         np.testing.assert_allclose(course.velocity, share * wanted, atol=1e-12)
 
 
-# -- other gaits ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("gait", others_slow(["walk", "crawl"], ["crawl"]))
-def test_walk_and_crawl_keep_three_feet_or_a_diagonal_pair_in_contact(gait: str) -> None:
-    robot = robot_of("go2")
-    plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT, gait=gait)
-    commands = drive(plant, controller, 3.0, (0.2, 0.0, 0.0))
-    assert controller.mode is LocomotionMode.MOVING
-    pairs = {c.contacts for c in commands if len(c.contacts) == 2}
-    assert pairs <= ({("FL", "RR"), ("FR", "RL")} if gait == "walk" else set())
-    assert com_and_heading(plant)[0][0] > 0.15
-
-
-@pytest.mark.parametrize(
-    ("name", "gait"), others_slow([("go2", "pace"), ("go2", "bound"), ("solo12", "pace")], [("go2", "bound")])
-)
-def test_pace_and_bound_follow_the_commanded_velocity(name: str, gait: str) -> None:
-    robot = robot_of(name)
-    plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT, gait=gait)
-    p = controller.morphology
-    wanted = controller.clamp_velocity((0.25 * p.speed_scale, 0.0, 0.0))
-    drive(plant, controller, 5.0, wanted)  # feet change their order, and the disturbance decays
-    seconds = round(3 * controller.gait_scheduler.period / DT) * DT
-    before, heading = com_and_heading(plant)
-    commands = drive(plant, controller, seconds, wanted)
-    after, turned = com_and_heading(plant)
-    assert controller.mode is LocomotionMode.MOVING
-    together = {"pace": {("FL", "RL"), ("FR", "RR")}, "bound": {("FL", "FR"), ("RL", "RR")}}[gait]
-    assert {c.contacts for c in commands if len(c.contacts) == 2} == together
-    np.testing.assert_allclose((after - before)[:2] / seconds, wanted[:2], atol=0.1 * wanted[0])
-    assert turned == pytest.approx(heading, abs=0.05)
-
-
 # -- what is in reach ----------------------------------------------------------------------------------------------
 def test_command_beyond_reach_is_clamped_and_reported() -> None:
     robot = robot_of("go2")
@@ -509,37 +476,6 @@ def test_joints_stay_within_limits_throughout_a_stance(name: str, gait: str) -> 
                 beyond = not (found.reached & found.within_limits).all()  # type: ignore[operator, union-attr]
         assert beyond, (asked, why)
     assert cut > 0 or gait == "trot" or name == "centauro"
-
-
-def test_velocity_limit_depends_on_joint_speed_and_gait() -> None:
-    robot = robot_of("anymal_c")
-    slow = dataclasses.replace(robot, velocity_limits=0.5 * robot.velocity_limits)
-    both = [LocomotionController(r) for r in (robot, slow)]
-    for gait in ("crawl", "walk", "trot", "pace"):
-        for controller in both:
-            controller.gait = gait
-        quick, half = (controller.clamp_velocity((9.0, 0.0, 0.0))[0] for controller in both)
-        assert half <= quick
-        assert half == pytest.approx(0.5 * quick) or gait == "crawl"  # limited by its strides
-    controller = LocomotionController(robot_of("go2"))
-    tops = {}
-    for gait in ("stand", "crawl", "walk", "trot"):
-        controller.gait = gait
-        tops[gait] = controller.clamp_velocity((9.0, 0.0, 0.0))[0]
-    assert 0.0 == tops["stand"] < tops["crawl"] < tops["walk"] < tops["trot"]
-
-
-def test_legs_without_lateral_motion_walk_only_straight() -> None:
-    robot = robot_of("solo8")
-    plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT)
-    p = controller.morphology
-    assert not p.can_step_sideways and LocomotionController(robot_of("go2")).morphology.can_step_sideways
-    commands = drive(plant, controller, 0.1, (0.0, 0.3, 0.5))
-    assert controller.mode is LocomotionMode.STANDING and all(c.is_limited for c in commands)
-    commands = drive(plant, controller, 1.2, (0.25 * p.speed_scale, 0.3, 0.5))
-    assert controller.mode is LocomotionMode.MOVING
-    np.testing.assert_array_equal(commands[-1].reference_velocity[1:], 0.0)
-    assert com_and_heading(plant)[0][0] > 0.3 * 1.2 * 0.25 * p.speed_scale
 
 
 # -- any quadruped -------------------------------------------------------------------------------------------------
@@ -623,29 +559,6 @@ def test_robot_stands_up_from_a_crouch_and_lies_down_again(name: str) -> None:
     assert controller.mode is LocomotionMode.RISING
 
 
-def test_robot_stops_on_command_and_stands_on_its_footholds() -> None:
-    robot = robot_of("go2")
-    plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT)
-    drive(plant, controller, 1.0, (0.3, 0.0, 0.0))
-    drive(plant, controller, 1.5)
-    assert controller.mode is LocomotionMode.STANDING
-    before = com_and_heading(plant)[0]
-    commands = drive(plant, controller, 0.3)
-    np.testing.assert_allclose(com_and_heading(plant)[0], before, atol=2e-3)
-    assert all(len(c.contacts) == 4 and not c.swings for c in commands)
-
-
-def test_pushed_robot_steps_and_stands_again() -> None:
-    robot = robot_of("go2")
-    plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT)
-    drive(plant, controller, 0.3)
-    plant.push(robot.bodies[0].name, np.array([0.0, robot.mass * 0.5 / 0.1, 0.0]), duration=0.1)
-    modes = {c.mode for c in drive(plant, controller, 1.8)}
-    assert LocomotionMode.RECOVERING in modes and LocomotionMode.FALLEN not in modes
-    assert controller.mode is LocomotionMode.STANDING
-    assert abs(plant.v).max() < 0.1
-
-
 def test_fallen_robot_folds_its_legs_with_damping_until_commanded_to_rise() -> None:
     robot = robot_of("go2")
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
@@ -678,16 +591,6 @@ def test_torques_stay_within_motor_limits_even_if_constraints_are_infeasible() -
         assert command.wbc_command is not None
         cut += bool((np.abs(command.wbc_command.tau) > 1.01 * robot.effort_limits).any())
     assert cut > 3
-
-
-def test_two_runs_agree_bit_for_bit() -> None:
-    robot = robot_of("solo12")
-    ends = []
-    for _ in range(2):
-        plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT)
-        drive(plant, controller, 0.6, (0.3, 0.1, 0.2))
-        ends.append(plant.q.tobytes() + plant.v.tobytes())
-    assert ends[0] == ends[1]
 
 
 # -- arguments -----------------------------------------------------------------------------------------------------
