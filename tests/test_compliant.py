@@ -101,23 +101,6 @@ def test_batch_of_points_agrees_with_single_points() -> None:
     assert p.forces(np.zeros((0, 3)), np.zeros((0, 3))).shape == (0, 3)
 
 
-def test_dropped_mass_loses_energy_and_rests_at_the_spring_deflection() -> None:
-    p = CompliantPlane.floor(stiffness=4e3, damping=60.0, friction=0.6)
-    m, g, dt = 1.5, 9.81, 5e-5
-    x, v = np.array([0.0, 0.0, 0.05]), np.array([0.4, -0.2, 0.0])
-    energies = []
-    for i in range(20_000):
-        force = p.forces(x, v) if x[2] < 0.0 else np.zeros(3)
-        v = v + dt * (force / m - [0.0, 0.0, g])
-        x = x + dt * v
-        if i % 100 == 0:
-            energies.append(0.5 * m * v @ v + m * g * x[2] + p.energy(x))
-    assert np.diff(energies).max() < 1e-3 * energies[0]  # error of the explicit integrator
-    assert energies[-1] == pytest.approx(-((m * g) ** 2) / (2.0 * p.stiffness), rel=1e-3)  # at rest in the spring
-    assert x[2] == pytest.approx(-m * g / p.stiffness, rel=1e-3)
-    assert np.linalg.norm(v) < 1e-4
-
-
 # -- on a robot ----------------------------------------------------------------------------------------------------
 def test_foot_force_acts_at_the_deepest_point_of_the_sphere() -> None:
     robot = qd.load("go2")

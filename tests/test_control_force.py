@@ -108,42 +108,6 @@ def test_default_gains_are_stable_on_undamped_soft_and_stiff_walls(stiffness: fl
 
 
 # -- hybrid control ------------------------------------------------------------------------------------------------
-def test_foot_slides_along_a_tilted_wall_at_constant_normal_force() -> None:
-    robot = fixed("go2")
-    q = bent_configuration(robot)
-    dyn = qd.Dynamics(robot)
-    start = dyn.frame_placement(q, "FL").translation
-    tilt = pin.exp3(np.array([0.0, 0.4, 0.2]))
-    normal = tilt @ (-1.0, 0.0, 0.0)
-    wall = CompliantPlane(
-        point=start - robot.legs["FL"].foot.radius * normal, normal=normal, stiffness=1e5, damping=100.0, friction=0.05
-    )
-    control = HybridControl(robot, "FL", force=("x",), axes=tilt, bandwidth=10.0)
-    pressure = 0.3 * robot.mass * G
-    way = 0.04 * tilt[:, 2] + 0.02 * tilt[:, 1]  # within the wall
-    forces, errors, clock = [], [], [0.0]
-
-    def reference(t: float) -> tuple[Array, Array, Array]:
-        w = 2.0 * np.pi
-        return start + way * 0.5 * (1 - np.cos(w * t)), way * 0.5 * w * np.sin(w * t), way * 0.5 * w * w * np.cos(w * t)
-
-    def torque(s: qd.State, touching: dict[str, Array]) -> Array:
-        target, velocity, acceleration = reference(clock[0])
-        measured = np.array([touching["FL"][:3] @ tilt[:, 0]])
-        return control.compute(
-            s, target, np.array([-pressure]), measured=measured, velocity=velocity, acceleration=acceleration
-        ).tau
-
-    def each(t: float, q_: Array, _v: Array, touching: dict[str, Array]) -> None:
-        clock[0] = t
-        forces.append(float(touching["FL"][:3] @ normal))
-        off = dyn.frame_placement(q_, "FL").translation - reference(t)[0]
-        errors.append(np.linalg.norm(tilt[:, 1:].T @ off))
-
-    run(robot, q, np.zeros(robot.nv), torque, 1.0, planes=(wall,), touch=("FL",), each=each)
-    assert np.abs(np.array(forces[300:]) - pressure).max() < 0.05 * pressure
-    # friction is not modeled; it causes an error of some millimeters
-    assert max(errors[300:]) < 0.005
 
 
 @pytest.mark.parametrize(("name", "foot"), LEGS)

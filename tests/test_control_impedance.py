@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pinocchio as pin
 import pytest
-from control_scene import bent_configuration, constrained_dynamics, random_state, run, unlimited_robot
+from control_scene import constrained_dynamics, random_state, run, unlimited_robot
 from finite_differences import along
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -164,97 +164,6 @@ def test_rate_and_acceleration_of_a_moving_target_are_in_row_coordinates() -> No
     np.testing.assert_allclose((after[1] - before[1]) / (2 * h), now[2], atol=1e-5)
 
 
-# -- statics -------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("name", "root", "frame"), others_slow(LIMBS, LIMBS[2:8:2]))
-def test_limb_under_constant_force_settles_at_force_over_stiffness(name: str, root: str, frame: str) -> None:
-    robot = unlimited_robot(name, root)
-    q = bent_configuration(robot)
-    rows = CartesianTask(robot, frame).rows
-    k = 10.0**2 * float(np.linalg.eigvalsh(mass_at(robot, frame, q, rows))[-1])  # slowest mode at 10 rad/s
-    rng = np.random.default_rng(0)
-    K = k * (np.eye(len(rows)) + 0.3 * psd(3, len(rows), 1.0))
-    impedance = CartesianImpedance(robot, frame, stiffness=K)
-    start = qd.Dynamics(robot).frame_placement(q, frame).translation
-    F = rng.normal(size=3)
-    F *= 0.008 * k / np.linalg.norm(F)
-    index = ["xyz".index(row) for row in rows]
-    out = []
-    end, _ = run(
-        robot,
-        q,
-        np.zeros(robot.nv),
-        lambda s, _: out.append(impedance.compute(s, start)) or out[-1].tau,
-        1.0,
-        external={frame: F},
-        dt=1e-3,
-    )
-    moved = (qd.Dynamics(robot).frame_placement(end, frame).translation - start)[index]
-    expected = np.linalg.solve(K, F[index])
-    assert np.linalg.norm(expected) > 3e-3
-    assert np.linalg.norm(moved - expected) < 0.01 * np.linalg.norm(expected)
-    np.testing.assert_allclose(out[-1].force, -F[index], atol=0.01 * np.linalg.norm(F))
-    assert not out[-1].saturated_joints and not out[-1].is_singular
-
-
-# -- damping -------------------------------------------------------------------------------------------------------
-def fitted_ratio(times: Array, x: Array, w: float) -> float:
-    """Damping ratio of the second-order response from rest at x[0], fitted with its frequency by least squares."""
-
-    def response(w: float, zeta: float) -> Array:
-        a, b = np.roots(np.array((1.0, 2.0 * zeta * w, w * w), dtype=complex))
-        b = b if abs(a - b) > 1e-6 * w else b * (1.0 + 1e-6)
-        return np.real((b * np.exp(a * times) - a * np.exp(b * times)) / (b - a)) * x[0]
-
-    guess = np.array((w, 0.6))
-    for _ in range(60):  # Gauss-Newton with numerical derivatives
-        base = response(*guess)
-        J = np.stack([(response(*(guess + d)) - base) / d.max() for d in np.diag((1e-6 * w, 1e-6))], axis=1)
-        step = np.linalg.lstsq(J, x - base, rcond=None)[0]
-        guess = guess + np.clip(step, (-0.2 * w, -0.1), (0.2 * w, 0.1))
-    assert np.abs(response(*guess) - x).max() < 0.05 * abs(x[0])
-    return float(guess[1])
-
-
-RATIOS = (0.3, 0.7, 1.0)
-STEPS = [(*limb, ratio) for limb in LIMBS for ratio in RATIOS]
-
-
-@pytest.mark.parametrize(("name", "root", "frame", "ratio"), others_slow(STEPS, STEPS[1 :: len(RATIOS) + 1]))
-def test_step_response_has_the_requested_damping_ratio(name: str, root: str, frame: str, ratio: float) -> None:
-    robot = unlimited_robot(name, root)
-    q = bent_configuration(robot)
-    rows = CartesianTask(robot, frame).rows
-    inertia = mass_at(robot, frame, q, rows)
-    least, most = np.linalg.eigvalsh(inertia)[[0, -1]]
-    w = 20.0 / np.sqrt(most / least)  # scalar stiffness: the fastest mode is at 20 rad/s, omega dt = 0.02
-    impedance = CartesianImpedance(robot, frame, stiffness=float(w * w * most), damping_ratio=ratio)
-    squares, modes = np.linalg.eigh(inertia)
-    seen = qd.Dynamics(robot)
-    index = ["xyz".index(row) for row in rows]
-    start = qd.Dynamics(robot).frame_placement(q, frame).translation
-    # Mode 0 has the smallest inertia (20 rad/s); the last one is the slowest and is run for one ratio only.
-    for mode in {0, len(rows) - 1} if ratio == 0.3 else {0}:
-        speed = float(w * np.sqrt(most / squares[mode]))
-        target, x, times = start.copy(), [], []
-        target[index] += 0.008 * modes[:, mode]
-
-        def each(t: float, q_: Array, v_: Array, _: object, target=target, mode=mode, x=x, times=times) -> None:
-            times.append(t)
-            x.append(float(modes[:, mode] @ (target - seen.frame_placement(q_, frame).translation)[index]))
-
-        run(
-            robot,
-            q,
-            np.zeros(robot.nv),
-            lambda s, _, target=target: impedance.compute(s, target).tau,
-            6.0 / speed,
-            dt=5e-4,
-            each=each,
-        )
-        assert fitted_ratio(np.array(times), np.array(x), speed) == pytest.approx(ratio, rel=0.05)
-        assert impedance.compute(seen.update(q, np.zeros(robot.nv)), target).frequencies.max() <= 20.0 + 1e-6
-
-
 # -- passivity -----------------------------------------------------------------------------------------------------
 def pose_target(robot: qd.Robot, frame: str, q: Array, seed: int) -> Pose:
     rng = np.random.default_rng(seed + 77)
@@ -376,36 +285,6 @@ def test_energy_of_null_space_springs_is_taken_from_the_tank(capacity: float) ->
     assert 3 < drained < 20
 
 
-def test_null_space_posture_does_not_move_the_hand() -> None:
-    robot = unlimited_robot("panda")
-    q = np.array(robot.q_home)
-    dyn = qd.Dynamics(robot)
-    hand = dyn.frame_placement(q, "panda_hand_tcp").translation
-    sought = q.copy()
-    sought[:7] += (0.6, -0.4, 0.5, 0.3, 0.3, 0.2, 0.0)
-    impedance = CartesianImpedance(
-        robot, "panda_hand_tcp", stiffness=2000.0, null_space=NullSpacePosture(robot, sought, kp=20.0, kd=6.0)
-    )
-    errors = []
-    end, _ = run(
-        robot,
-        q,
-        np.zeros(robot.nv),
-        lambda s, _: impedance.compute(s, hand).tau,
-        1.8,
-        dt=1e-3,
-        each=lambda t, q_, v_, _: errors.append(
-            np.linalg.norm(dyn.frame_placement(q_, "panda_hand_tcp").translation - hand)
-        ),
-    )
-    assert max(errors) < 2e-3
-    # the posture error in the null space of the hand is nearly zero
-    J = dyn.frame_jacobian(end, "panda_hand_tcp")[:3]
-    inside = np.linalg.svd(J)[2][3:]
-    pull = inside @ (sought - end)
-    assert np.linalg.norm(pull) < 0.1 * np.linalg.norm(inside @ (sought - q))
-
-
 # -- inertia shaping -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "root", "frame", "rows", "feet"), others_slow(CASES, QUICK))
 def test_shaped_inertia_is_exact_at_any_state(
@@ -455,17 +334,6 @@ def _mobility(robot: qd.Robot, dyn: qd.Dynamics, q: Array, feet: tuple[str, ...]
         J = np.vstack([dyn.frame_jacobian(q, foot)[:3] for foot in feet])
         W = W - W @ J.T @ np.linalg.pinv(J @ W @ J.T, rcond=1e-12, hermitian=True) @ J @ W
     return W
-
-
-def test_shaped_limb_settles_at_force_over_stiffness_with_a_sensor() -> None:
-    robot = unlimited_robot("go2", "fixed")
-    F = np.array([2.0, -1.0, 3.0])
-    impedance = CartesianImpedance(robot, "FR", stiffness=(300.0, 400.0, 500.0), inertia=2.0)
-    start = qd.Dynamics(robot).frame_placement(robot.q_home, "FR").translation
-    control = lambda s, _: impedance.compute(s, start, external=F).tau  # noqa: E731
-    end, _ = run(robot, np.array(robot.q_home), np.zeros(robot.nv), control, 1.0, dt=1e-3, external={"FR": F})
-    moved = qd.Dynamics(robot).frame_placement(end, "FR").translation - start
-    np.testing.assert_allclose(moved, F / (300.0, 400.0, 500.0), atol=1e-4 * 0.7)
 
 
 # -- a robot on its feet -------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
-from control_scene import constrained_dynamics, run, unlimited_robot
+from control_scene import constrained_dynamics, unlimited_robot
 from raising import raises
 from slow_parameters import others_slow
 
@@ -42,31 +42,6 @@ def test_contact_forces_balance_weight_and_spring_wrench(name: str, root: str) -
     np.testing.assert_allclose((moment + weight)[index - 3], wrench[index], atol=1e-6 * robot.mass * G)
 
 
-@pytest.mark.parametrize(("name", "root"), others_slow(CASES, CASES[2:4]))
-def test_pushed_trunk_settles_at_force_over_stiffness(name: str, root: str) -> None:
-    robot = unlimited_robot(name, root)
-    model = VirtualModel(robot, bandwidth=5.0)
-    dyn, q = qd.Dynamics(robot), np.array(robot.q_home)
-    place = dyn.frame_placement(q, model.frame)
-    F = robot.mass * np.array([1.6, 0.0, -3.2])
-    end, _ = run(
-        robot,
-        q,
-        np.zeros(robot.nv),
-        lambda s, _: model.compute(s, place).tau,
-        0.6,
-        dt=1e-3,
-        external={model.frame: F},
-        held=robot.feet,
-    )
-    got = dyn.frame_placement(end, model.frame)
-    full = np.concatenate((got.translation - place.translation, pin.log3(got.rotation @ place.rotation.T)))
-    moved = full[["x y z rx ry rz".split().index(row) for row in model.rows]]
-    wrench = np.concatenate((F, np.zeros(3)))[["x y z rx ry rz".split().index(row) for row in model.rows]]
-    expected = np.linalg.solve(model.impedance.stiffness, wrench)
-    assert np.linalg.norm(moved - expected) < 0.01 * np.linalg.norm(expected)
-
-
 @pytest.mark.parametrize("name", others_slow(["go2", "anymal_c", "solo8"], ["go2"]))
 def test_trunk_reaches_its_target_on_the_plant_within_torque_limits(name: str) -> None:
     robot = qd.load(name)
@@ -101,28 +76,6 @@ def test_three_feet_support_the_trunk_and_two_report_the_unbalanced_wrench() -> 
     assert np.isfinite(two.tau).all()
     none = model.compute(s, target, stance=())
     assert np.isfinite(none.tau).all() and none.residual > 1.0
-
-
-def test_storage_function_of_trunk_error_decreases() -> None:
-    robot = unlimited_robot("solo12")
-    model, dyn = VirtualModel(robot, damping_ratio=0.4), qd.Dynamics(robot)
-    q = np.array(robot.q_home)
-    place = dyn.frame_placement(q, model.frame)
-    target = Pose.of(pin.exp3(np.array([0.1, -0.05, 0.1])), place.translation + np.array([0.01, 0.01, -0.02]))
-    storage, watch = [], qd.Dynamics(robot)
-    run(
-        robot,
-        q,
-        np.zeros(robot.nv),
-        lambda s, _: model.compute(s, target).tau,
-        0.6,
-        dt=1e-3,
-        held=robot.feet,
-        each=lambda t, q_, v_, _: storage.append(model.storage(watch.update(q_, v_), target)),
-    )
-    growth = np.diff(storage)
-    assert growth[growth > 0.0].sum() < 1e-3 * storage[0]
-    assert storage[-1] < 0.05 * storage[0]
 
 
 def test_gains_scale_with_the_robot_and_invalid_ones_raise_errors() -> None:

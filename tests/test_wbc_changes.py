@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 import pytest
-from call_counts import count_calls
 from numpy_wbc import assert_same_rows, numpy_tick
 from slow_parameters import others_slow
 from wbc_elements import ROBOTS, any_contacts, everything
@@ -416,21 +414,6 @@ def test_number_of_rows_of_an_element_may_change_and_be_zero() -> None:
         c = assert_optimal_tick(wbc, dyn, k, None, robot.feet)
         np.testing.assert_allclose(c.acceleration[6 : 6 + count], 2.0, atol=1e-8)
         assert sum(g.element == "own" for g in c.details.problem.levels[0]) == (count > 0)
-
-
-def test_custom_element_adds_few_calls() -> None:
-    """The same compiled tick with copied rows: a few more calls of Python and NumPy; calls are counted, not timed."""
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
-    bare, more = WholeBodyController(robot), WholeBodyController(robot)
-    more.add(CustomComTask(robot), 2)
-    q, v = swaying_state(robot, 0)
-    for wbc in (bare, more):
-        tick(wbc, dyn, 0)
-    s = dyn.update(q, v)
-    one, other = (count_calls(partial(wbc.compute, s)) for wbc in (bare, more))
-    print(f"{one} calls a tick, {other} with a task of one's own")
-    assert other - one < 100  # for one task; a separate Python path took thousands
 
 
 # -- details, and the tick as plain Python -----------------------------------------------------------------------------

@@ -80,19 +80,6 @@ def at_home(robot: qd.Robot, dyn: qd.Dynamics | None = None) -> qd.State:
     return (dyn or qd.Dynamics(robot)).update(robot.q_home, np.zeros(robot.nv))
 
 
-def test_details_read_late_use_the_rows_of_their_tick() -> None:
-    robot = qd.load("go2")
-    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, friction=0.2)
-    wbc.tasks["com"].reference(acceleration=np.array([5.0, 0.0, 0.0]))
-    early, late = (wbc.compute(at_home(robot, dyn)) for _ in range(2))
-    want = early.explain().partition("\n")[2]
-    wbc.tasks["com"].select("z")
-    assert late.explain().partition("\n")[2] == want and "com x" in want
-    np.testing.assert_allclose(late.levels[1].tasks["com"], early.levels[1].tasks["com"], atol=1e-9)
-    wbc.tasks["com"].select(axis for axis in ("x", "y"))  # an iterator is read once
-    assert wbc.tasks["com"].rows_used.tolist() == [0, 1]
-
-
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -158,18 +145,6 @@ def test_values_are_validated_when_they_are_set() -> None:
     WholeBodyController(robot, tasks=[own])
     with pytest.raises(qd.UnknownNameError, match="FL"):
         own.set(0.0, 0.0, forces={"FLL": np.ones((1, 3))})
-
-
-def test_elements_belong_to_their_last_controller() -> None:
-    robot = qd.load("go2")
-    com = ComTask(robot)
-    one = WholeBodyController(robot, tasks=[com])
-    state = at_home(robot)
-    told = one.compute(state)
-    other = WholeBodyController(robot, tasks=[com])
-    with pytest.raises(qd.ArgumentError, match="'com' was passed to another controller"):
-        one.compute(state)
-    assert other.compute(state).explain() == told.explain()  # a command keeps the inputs of its tick
 
 
 def test_elements_of_another_robot_are_rejected() -> None:

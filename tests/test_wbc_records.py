@@ -360,20 +360,6 @@ def test_joints_starting_in_a_viable_state_stay_within_their_limits(
         assert all(abs(x) <= (0.5 + 1e-9) * length for x in (q, *turn)) and abs(v) <= 5.0 * (1.0 + 1e-9)
 
 
-def test_bounds_without_viability_violate_the_limits() -> None:
-    robot, dt = qd.load("two_link_leg"), 1e-2
-    worst = {}
-    for viability in (True, False):
-        bounds = JointBounds(robot, dt, acceleration=40.0, horizon=dt, viability=viability)
-        bounds.lower, bounds.upper, bounds.velocity = -1.0, 1.0, 20.0
-        q, v, worst[viability] = 0.0, 0.0, 0.0
-        for _ in range(60):
-            a = bounds.bounds(np.array([q, 0.0]), np.array([v, 0.0]))[1][0]
-            q, v = q + dt * v + 0.5 * dt * dt * a, v + dt * a
-            worst[viability] = max(worst[viability], q - 1.0)
-    assert worst[True] <= 1e-9 and worst[False] > 0.1
-
-
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("recovery", [0.1, 0.0])
 def test_joints_outside_their_limits_return_within_their_velocity_limit(recovery: float, sign: float) -> None:
@@ -408,22 +394,6 @@ def test_a_command_names_the_joints_that_cannot_stop_in_time(tmp_path: Path) -> 
     )
     restore, parts = command.__reduce__()
     assert callable(restore) and restore(*parts[:-1]).timing == ""  # pickled by versions without `timing`
-
-
-def test_controller_keeps_a_joint_within_its_bounds() -> None:
-    robot = qd.load("three_link_leg")
-    dyn = qd.Dynamics(robot)
-    wbc = WholeBodyController(robot, dt=2e-3)
-    target = robot.q_home.copy()
-    target[0] = robot.upper[0] + 0.5  # where the joint cannot go
-    wbc.tasks["posture"].reference(target)
-    q, v = robot.q_home.copy(), np.zeros(robot.nv)
-    for _ in range(800):
-        c = wbc.compute(dyn.update(q, v))
-        a = dyn.aba(q, v, robot.generalized_torques(c.tau))
-        q, v = q + 2e-3 * v + 2e-6 * a, v + 2e-3 * a
-        assert q[0] <= robot.upper[0] + 1e-6
-    assert q[0] > robot.upper[0] - 0.02
 
 
 # -- velocities ----------------------------------------------------------------------------------------------------

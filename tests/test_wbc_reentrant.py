@@ -93,14 +93,6 @@ def test_elements_and_contacts_by_name_are_read_only(controller_and_state) -> No
         assert name in mapping
 
 
-def test_contact_with_a_force_reference_cannot_be_removed(controller_and_state) -> None:
-    controller, _ = controller_and_state
-    controller.tasks.forces.reference({"FL": [0.0, 0.0, 10.0]})
-    with pytest.raises(ArgumentError, match="'FL' is used by 'forces'"):
-        controller.remove_contact("FL")
-    controller.remove_contact("FR")
-
-
 def test_extremely_slow_ramp_leaves_no_force_cap(controller_and_state) -> None:
     controller, state = controller_and_state
     controller.compute(state)
