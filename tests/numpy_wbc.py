@@ -15,7 +15,6 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 from hierarchy_problems import levels_of
 from numpy.typing import NDArray
 
@@ -42,12 +41,6 @@ from quaddyn.wbc import (
     Task,
     TorqueLimits,
     TorqueRate,
-)
-from quaddyn.wbc.constraints.collision_distances import (
-    MIN_SLOPE_FRACTION,
-    POINT_ITERATIONS,
-    SECOND_ORDER_MARGIN,
-    SLIDING_PERIODS,
 )
 from quaddyn.wbc.contact_settings import ContactFrame
 from quaddyn.wbc.element import scales
@@ -309,182 +302,6 @@ def joint_bounds(p: JointBounds, tick: Tick) -> list[Rows]:
     return [Rows(names, "rad/s^2", low, high, acceleration=rows, weights=weights)]
 
 
-def distance_motion(ends: Array, speeds: Array, drifts: Array, ahead: float) -> Any:
-    """Distance d, its second derivative at a = 0, the rate of that, the coordinates along two segments, n and w.
-
-    The coordinates minimize ``|r|^2 / 2 + ahead r . w`` over stationary points between the ends, with one point at an
-    end, and with both at ends.
-
-    Args:
-        ends: (2, 2, 3) of the two segments.
-        speeds: (2, 2, 3) of the ends.
-        drifts: (2, 2, 3) of the ends.
-        ahead: [s].
-    """
-
-    def apart(x: Array, k: Array) -> Array:
-        """Vector from the first point to the second."""
-        a, b = (x[i, 0] + k[i] * (x[i, 1] - x[i, 0]) for i in (0, 1))
-        return b - a
-
-    def value(k: Array) -> float:
-        r, w = apart(ends, k), apart(speeds, k)
-        return float(0.5 * r @ r + ahead * (r @ w))
-
-    there = np.array([value(np.array(k)) for k in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (0, 2))])
-    H = np.diag([there[4] - 2.0 * there[1] + there[0], there[5] - 2.0 * there[2] + there[0]])  # value is quadratic
-    H[0, 1] = H[1, 0] = there[3] - there[1] - there[2] + there[0]
-    g = there[1:3] - there[0] - 0.5 * np.diag(H)
-    tries = [np.array(k, dtype=float) for k in ((0, 0), (1, 0), (0, 1), (1, 1))]
-    for i in (0, 1):
-        for bound in (0.0, 1.0):
-            if H[1 - i, 1 - i] > 1e-15:
-                k = np.full(2, bound)
-                k[1 - i] = -(g[1 - i] + H[0, 1] * bound) / H[1 - i, 1 - i]
-                tries.append(k)
-    if np.linalg.det(H) > 1e-12 * H[0, 0] * H[1, 1]:
-        tries.append(-np.linalg.solve(H, g))
-    k = min((k for k in tries if (k >= 0.0).all() and (k <= 1.0).all()), key=value)
-    r, w, c = (apart(x, k) for x in (ends, speeds, drifts))
-    d = float(np.linalg.norm(r))
-    n = r / d
-    across = w - n * (n @ w)
-    drift = float(n @ c + across @ across / d)
-    return d, drift, 3.0 * float(w @ c - (n @ w) * drift) / d, k, n, w
-
-
-def end_relaxation(ends: Array, speeds: Array, k: Array, ahead: float, most: float, dt: float) -> float:
-    """Relaxation of the bound of a row of inner points, which grows as a point comes close to the end of its segment.
-
-    Args:
-        ends: (2, 2, 3) of the two segments.
-        speeds: (2, 2, 3) of the ends.
-        k: (2,) coordinates along them.
-        ahead: [s].
-        most: largest relative acceleration [m/s^2].
-        dt: period [s].
-    """
-    along, turning = ends[:, 1] - ends[:, 0], speeds[:, 1] - speeds[:, 0]
-    A, A_rate = np.stack([-along[0], along[1]]), np.stack([-turning[0], turning[1]])
-    r, w = ends[1, 0] - ends[0, 0], speeds[1, 0] - speeds[0, 0]
-    cross = A_rate[0] @ A[1] + A[0] @ A_rate[1]  # squares of lengths do not change
-    H, H_rate = A @ A.T, cross * np.array([[0.0, 1.0], [1.0, 0.0]])
-    H = H + ahead * H_rate
-    rates = np.linalg.solve(H, -(A_rate @ r + A @ w) - H_rate @ k)
-    fastest = np.abs(rates) + ahead * most / np.linalg.norm(along, axis=1)
-    share = min(1.0, float((np.minimum(k, 1.0 - k) / (SLIDING_PERIODS * dt * fastest)).min()))
-    return most * (1.0 - share) ** 2 / share
-
-
-#: Times at which Jacobians are evaluated for their finite differences [s].
-SAMPLE_TIMES = 1e-4 * np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
-
-
-def moved_frames(s: qd.State, bodies: Iterable[str]) -> dict[str, list[tuple[Array, Array]]]:
-    """Rotation and Jacobian (6, nv) of bodies at the times `SAMPLE_TIMES`."""
-    model, data, out = s.robot.model, s.robot.model.createData(), defaultdict(list)
-    for time in SAMPLE_TIMES:
-        pin.computeJointJacobians(model, data, pin.integrate(model, s.q, time * s.v))
-        for body in bodies:
-            frame = s.robot.frame_id(body)
-            R = pin.updateFramePlacement(model, data, frame).rotation.copy()
-            out[body].append((R, pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED).copy()))
-    return out
-
-
-def jerk_bound(s: qd.State, body: str, J: Array, apart: Array) -> float:
-    """Bound of the third derivative of a point at a = 0, with its Jacobian J, from the joints in `apart`."""
-    total, before, grouped = 0.0, 0.0, 6 if s.robot.root == "free" else 0
-    sizes = np.linalg.norm(s.jacobian(body)[3:], axis=0) * np.abs(s.v) * apart
-    for k in range(s.v.size):
-        turned = sizes[:grouped].sum() if k < grouped else before + sizes[k]
-        last = turned if k < grouped else before
-        total += apart[k] * float(np.linalg.norm(J[:, k])) * abs(s.v[k]) * (turned**2 + turned * last + last**2)
-        before = turned
-    return total
-
-
-def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
-    """Rows with Pinocchio's terms; Jacobians are differentiated by finite differences."""
-    s, out, dt = tick.state, [], tick.dt
-    p = e.barrier_rate
-    rooms, speeds = e._margins_of_parts(e.block, s.q, s.v, p)
-    ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
-    frames = moved_frames(s, {body for body in e._bodies if body})
-    moved = {body: np.abs(s.jacobian(body)).max(axis=0) > 0.0 for body in e._bodies if body}
-    for index, part in zip(*np.nonzero(np.isfinite(rooms)), strict=True):
-        label, room, speed = e.pairs[index], rooms[index, part] - SECOND_ORDER_MARGIN, speeds[index, part]
-        bodies, numbers = [e._bodies[i] for i in e._pairs[index]], [e._capsules()[i] for i in e._pairs[index]]
-        flat = numbers[1][8] != 0.0
-        soft = e.max_acceleration / p**2
-        allowed = p * room if room <= soft else np.sqrt(2.0 * e.max_acceleration * (room - 0.5 * soft))
-        slope = p if room <= soft else e.max_acceleration / allowed
-        least = min(-slope * speed - p * (speed + allowed), e.max_acceleration)
-        if least < -2.0 * e.max_acceleration:
-            continue
-        ends, vs, cs = np.zeros((2, 2, 3)), np.zeros((2, 2, 3)), np.zeros((2, 2, 3))
-        for i, (body, z) in enumerate(zip(bodies, numbers, strict=True)):
-            ends[i] = z[:6].reshape(2, 3)
-            if (part - 1) // 2 == i:  # one end of the segment
-                ends[i] = ends[i, (part - 1) % 2]
-            if not body:
-                vs[i] = z[9:12]
-                continue
-            R, J, drift = s.placement(body).rotation, s.jacobian(body), s.drift(body)
-            for k in range(2):
-                r, omega = R @ ends[i, k], J[3:] @ s.v
-                vs[i, k] = J[:3] @ s.v + np.cross(omega, r)
-                cs[i, k] = drift[:3] + np.cross(drift[3:], r) + np.cross(omega, np.cross(omega, r))
-            ends[i] = ends[i] @ R.T + s.placement(body).translation
-        n_rate, at, sliding = np.zeros(3), ends[:, 0].copy(), 0.0
-        if flat:
-            n = -ends[1, 0]
-            drift = -n @ cs[0, 0]
-        else:
-            if np.linalg.norm(ends[0, 0] - ends[1, 0]) < 1e-9:
-                continue
-            d, drift, change, k, n, w = distance_motion(ends, vs, cs, 0.0)
-            sought = 0.0
-            for _ in range(POINT_ITERATIONS - 1):  # the first iteration gave the nearest points
-                h = d - (numbers[0][6] + numbers[1][6]) - e.margin - SECOND_ORDER_MARGIN
-                k_h = p * h if h <= soft else np.sqrt(2.0 * e.max_acceleration * (h - 0.5 * soft))
-                rise = p if h <= soft else e.max_acceleration / k_h
-                sought = 1.0 / max(rise + k_h / d, MIN_SLOPE_FRACTION * rise)
-                d, drift, change, k, n, w = distance_motion(ends, vs, cs, sought)
-            balls = any(np.array_equal(x[0], x[1]) for x in ends)
-            if part == 0 and not balls and not all(0.0 < where < 1.0 for where in k):
-                continue
-            if part == 0 and not balls:
-                sliding = end_relaxation(ends, vs, k, sought, e.max_acceleration, dt)
-            drift += ahead * min(change, 0.0)
-            n_rate = (np.eye(3) - np.outer(n, n)) @ w / d
-            n_rate /= max(1.0, 3.0 * ahead * np.linalg.norm(n_rate) / 0.5)
-            at = np.array([ends[i, 0] + k[i] * (ends[i, 1] - ends[i, 0]) for i in (0, 1)])
-        row, jerk = np.zeros(s.v.size), 0.0
-        for i, (body, sign) in enumerate(zip(bodies, (-1.0, 1.0), strict=True)):
-            if not body:
-                continue
-            place = s.placement(body)
-            local = place.rotation.T @ (at[i] - place.translation)
-            around = [(J[:3] - pin.skew(R @ local) @ J[3:]) for R, J in frames[body]]
-            J = around[2]
-            J_rate = (around[0] - 8.0 * around[1] + 8.0 * around[3] - around[4]) / (12.0 * SAMPLE_TIMES[3])
-            row += sign * (n @ J + 3.0 * ahead * (n @ J_rate + n_rate @ J))
-            other = bodies[1 - i]
-            apart = np.ones(s.v.size, dtype=bool)
-            if other:  # only joints that move one of the two bodies
-                same = moved[body] == moved[other]
-                apart[: len(same) if same.all() else int(np.argmin(same))] = False
-            jerk += jerk_bound(s, body, J, apart)
-        lower = least - drift + ahead * jerk
-        if speed + allowed > 0.0:
-            need = least + 2.0 * e.max_acceleration
-            given = sliding + max(e.max_acceleration - need, 0.0) ** 2 / max(need, 1e-6 * e.max_acceleration)
-            lower = max(lower - (speed + allowed) * (0.9 / dt - p), min(lower - given, e.max_acceleration))
-        out.append(Rows((f"{label} distance",), "m/s^2", np.array([lower]), np.array([np.inf]), acceleration=row[None]))
-    return out
-
-
 def fixed_point(s: qd.State, frame: str, at: Array) -> tuple[Array, Array, Array]:
     """Jacobian (6, nv), drift (6,) and position (3,) of a point that is fixed in a frame."""
     point = Contact(name="point", frame=frame, kind="surface", half_size=np.ones(2), offset=at)
@@ -539,7 +356,7 @@ BUILT_IN: tuple[tuple[type, Any], ...] = (
     (TorqueLimits, torque_limits),
     (TorqueRate, torque_rate),
     (JointBounds, joint_bounds),
-    (CollisionLimits, collision_limits),
+    (CollisionLimits, lambda limits, tick: []),  # see `numpy_tick`
     (HeldObject, held_object),
     (JointFriction, lambda friction, tick: []),  # part of the equations of motion
 )
@@ -622,6 +439,11 @@ def numpy_tick(
             k, progress = ramp_level(contact.activation, len(levels))
             rows[k].append((motion.name, contact_rows(motion, contact, progress / (1.0 - progress))))
     groups = [[unknowns.group(owner, part) for owner, part in level if part.size] for level in rows]
+    command = wbc._last.command
+    for k, level in enumerate(levels):  # `test_collision_limits` compares the rows of these with their definition
+        own = {e.name for e in level if isinstance(e, CollisionLimits)}
+        if own and command is not None:
+            groups[k] += [group for group in command.details.problem.levels[k] if group.element in own]
     if wbc.robot.root == "free":
         groups = [[with_gravity_offset(wbc.tasks[g.element], g, tick) for g in level] for level in groups]
     return NumpyTick(tick, unknowns, TickProblem(groups, unknowns.n))

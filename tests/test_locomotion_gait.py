@@ -62,16 +62,6 @@ def test_morphology_scales_with_robot_size(go2: Morphology) -> None:
     np.testing.assert_array_equal(np.sign(go2.nominal_stance), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
 
 
-@pytest.mark.parametrize("name", ["a1", "anymal_c", "b1", "hyq", "laikago", "solo12", "solo8"])
-def test_morphology_is_plausible_for_every_quadruped(name: str) -> None:
-    robot = qd.load(name)
-    p = Morphology.from_robot(robot)
-    assert 0.5 * p.length < p.height < 1.1 * p.length
-    assert p.mass == pytest.approx(robot.mass)
-    np.testing.assert_array_equal(np.sign(p.nominal_stance), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
-    np.testing.assert_array_equal(np.sign(p.hips[:, :2]), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
-
-
 @pytest.mark.parametrize(("name", "root"), [("go2", "fixed"), ("ur5", "fixed"), ("go2", "planar")])
 def test_robots_that_cannot_walk_are_rejected(name: str, root: str) -> None:
     with pytest.raises(qd.ArgumentError, match="quadruped"):
@@ -105,22 +95,6 @@ def test_stance_time_fraction_equals_duty_factor(name: str) -> None:
     }.get(name, ())  # fmt: skip
     for foot in together[1:]:
         np.testing.assert_array_equal(stance[:, FEET.index(together[0])], stance[:, FEET.index(foot)])
-
-
-@pytest.mark.parametrize("name", ["running_trot", "pronk", "gallop"])
-def test_vertical_force_of_flight_gaits_is_periodic_with_the_weight_as_mean(name: str) -> None:
-    thrust = GAITS[name].vertical_force_profile
-    n = len(thrust.force)
-    assert thrust.force.mean() == pytest.approx(1.0) and thrust.force.min() == 0.0
-    np.testing.assert_allclose(
-        np.diff(thrust.rate, append=thrust.rate[0]) * n, np.roll(thrust.force, -1) - 1.0, atol=1e-9
-    )
-    np.testing.assert_allclose(np.diff(thrust.height, append=thrust.height[0]) * n, np.roll(thrust.rate, -1), atol=1e-9)
-    flight = np.flatnonzero(thrust.force == 0.0)
-    inside = flight[np.isin(flight + 1, flight) & np.isin(flight - 1, flight)]
-    assert len(inside) > 20
-    fall = thrust.height[inside + 1] - 2.0 * thrust.height[inside] + thrust.height[inside - 1]
-    np.testing.assert_allclose(fall * n**2, -1.0, atol=1e-6)  # g, in the unit of the rise
 
 
 @pytest.mark.parametrize("name", ["running_trot", "pronk", "gallop"])
@@ -163,36 +137,6 @@ def test_scheduler_is_transitioning_until_the_gait_is_reached(name: str) -> None
     assert clock.period == pytest.approx(0.2 * gait.period, rel=1e-4)
     clock.set_gait("walk" if name != "walk" else "trot")
     assert clock.is_transitioning
-
-
-def test_end_support_gaits_stand_on_front_or_rear_feet_alone() -> None:
-    """A gait has such an instant if and only if `has_end_support` is true."""
-    assert {name for name, gait in GAITS.items() if gait.has_end_support} == {"bound", "gallop"}
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        gait = Gait("own", 2.0, rng.uniform(0.3, 1.0), tuple(rng.choice(np.arange(20) / 20.0, 4).tolist()))
-        phases = np.linspace(0.0, 1.0, 4000, endpoint=False)[:, None] + 1.234e-5
-        fl, fr, rl, rr = ((phases - gait.phase_offsets) % 1.0 < gait.duty_factor).T
-        assert gait.has_end_support == bool(((fl | fr) != (rl | rr)).any())
-
-
-def test_gallop_is_transverse_with_one_gathered_flight_phase() -> None:
-    """Order RL, RR, FL, FR; both front feet overlap in stance, both rear feet too; one flight phase per cycle."""
-    gait = GAITS["gallop"]
-    order = sorted(range(4), key=lambda i: (gait.phase_offsets[i] - gait.phase_offsets[2]) % 1.0)
-    assert [FEET[i] for i in order] == ["RL", "RR", "FL", "FR"]
-    assert (
-        np.count_nonzero(
-            np.diff(
-                (gait.vertical_force_profile.force == 0.0).astype(int),
-                append=gait.vertical_force_profile.force[0] == 0.0,
-            )
-            == 1
-        )
-        == 1
-    )
-    fl, fr, rl, rr = gait.phase_offsets
-    assert 0.0 < (fr - fl) % 1.0 < gait.duty_factor and 0.0 < (rr - rl) % 1.0 < gait.duty_factor
 
 
 @pytest.mark.parametrize(
@@ -414,16 +358,6 @@ def test_com_offset_returns_to_support_center_as_a_pendulum(go2: Morphology) -> 
     place, speed, rush = np.transpose((x, y))
     np.testing.assert_allclose(reference.dcm, place + speed / go2.natural_frequency)
     np.testing.assert_allclose(go2.natural_frequency**2 * (place - reference.cop), rush)
-
-
-def test_crawl_shifts_com_away_from_the_first_swing_foot_before_lift_off(go2: Morphology) -> None:
-    clock, course = GaitScheduler("crawl", go2.time_scale), PathReference(np.zeros(2), 0.0)
-    clock.start()
-    while clock.stance_mask.all():
-        clock.advance(1e-3)
-    lifted = int(np.flatnonzero(~clock.stance_mask)[0])
-    reference = preview(go2, clock, course, go2.nominal_stance, go2.nominal_stance)
-    assert reference.dcm @ go2.nominal_stance[lifted] < -0.01 * go2.length**2
 
 
 # -- swing ---------------------------------------------------------------------------------------------------------

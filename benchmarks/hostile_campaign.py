@@ -37,17 +37,21 @@ class HostileTicks(Campaign[ControllerCase]):
     seed: int = field(default=0, metadata={"help": "seed of the campaign"})
 
     def cases(self) -> Iterator[ControllerCase]:
+        """Yields the cases of every robot."""
         for name in self.robot:
             for number in range(-(-self.ticks // 5)):
                 yield ControllerCase(robot=name, number=number, ticks=5, seed=self.seed)
 
     def count(self) -> int:
+        """Returns the number of cases."""
         return len(self.robot) * -(-self.ticks // 5)
 
     def model_hash(self) -> str:
+        """Returns the hash of the robots."""
         return hash_texts(*(hash_robot(name) for name in sorted(self.robot)))
 
     def run(self, case: ControllerCase) -> Record:
+        """Computes the ticks of a case and compares them with their optima."""
         outcomes, wrong = [], []
         worst = [0.0] * LEVELS
         judged = good = 0
