@@ -13,7 +13,6 @@ import quaddyn as qd
 from quaddyn.control import VirtualModel
 from quaddyn.urdf.tree import Pose
 
-Array = np.ndarray
 G = 9.81
 CASES = (("go2", "free"), ("anymal_c", "free"), ("solo8", "free"), ("small_quadruped", "planar"), ("hyq", "planar"))
 

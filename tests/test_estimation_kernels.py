@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 
 import numpy as np
 import pinocchio as pin
@@ -12,17 +11,12 @@ import pytest
 from slow_parameters import others_slow
 
 import quaddyn as qd
-from quaddyn.compiler import interpret
 from quaddyn.contact import Contact, ContactSet
 from quaddyn.estimation import (
     ContactForceEstimator,
     MomentumObserver,
-    SensorNoise,
-    SlipDetector,
     TouchdownDetector,
-    slip_detector,
 )
-from quaddyn.estimation.slip_detector import SLIP_END_PROBABILITY, SLIP_ONSET_PROBABILITY
 
 DT = 2e-3
 ROBOTS = [("go1", "free"), ("anymal_c", "free"), ("solo12", "planar"), ("z1", "fixed"), ("go2", "free")]
@@ -152,33 +146,6 @@ def test_forces_are_zero_in_unobservable_directions_at_any_tolerance(tolerance: 
                 close(got.stacked_forces, forces)
 
 
-def test_estimation_kernels_agree_with_python() -> None:
-    robot = qd.load("go2")
-    answers = []
-    for context in (nullcontext, interpret):
-        dyn, contacts, said = qd.Dynamics(robot), ContactSet.from_feet(robot), []
-        estimator = ContactForceEstimator(contacts, dt=DT, rank_tolerance=0.2)
-        slips, touchdowns = SlipDetector(robot, dt=DT, length=0.3), TouchdownDetector(robot)
-        with context():
-            for k, (q, v, tau) in enumerate(states(robot, 5, 4)):
-                s = dyn.update(q, v)
-                found = estimator.update(s, tau)
-                slips.update(s, found.stacked_forces.reshape(4, 3), robot.feet)
-                touchdowns.update(k * DT, found.forces)
-                said.append(
-                    (
-                        found.stacked_forces,
-                        found.unobservable_dimensions,
-                        slips.slip_probability,
-                        touchdowns.feet_in_contact,
-                    )
-                )
-        answers.append(said)
-    for (a, m, p, t), (b, n, q, u) in zip(*answers, strict=True):
-        close(a, b)
-        assert m == n and t == u and p == pytest.approx(q, rel=1e-9)
-
-
 # -- detectors -------------------------------------------------------------------------------------------------------
 def plain_trigger(on: float, off: float, dwell: float, feet: int) -> Callable[[float, np.ndarray], list[bool]]:
     """Schmitt triggers with dwell time for all normal forces."""
@@ -210,75 +177,3 @@ def test_touchdown_detector_is_a_schmitt_trigger_with_dwell_time() -> None:
         wanted = plain(k * DT, forces @ n)
         assert detector.feet_in_contact == tuple(f for f, on in zip(robot.feet, wanted, strict=True) if on)
     assert changes == len(detector.events.history) > 50
-
-
-def density(x: np.ndarray, covariance: np.ndarray) -> float:
-    """Logarithm of a normal density up to a constant."""
-    return -0.5 * float(x @ np.linalg.solve(covariance, x) + np.linalg.slogdet(covariance)[1])
-
-
-def test_slip_detector_agrees_with_the_hidden_markov_chain() -> None:
-    """Sticking feet creep at ``-c f``, with c by recursive least squares; slipping feet move at random."""
-    robot, rng = qd.load("anymal_c"), np.random.default_rng(7)
-    length, dyn = 0.5, qd.Dynamics(robot)
-    detector, noise = SlipDetector(robot, dt=DT, length=length), SensorNoise()
-    unit, square, weight = math.sqrt(length / 9.81), 9.81 * length, robot.mass * 9.81 / 4
-    still = noise.contact_velocity**2 + (length * noise.velocity) ** 2
-    fast, part = still + slip_detector.SLIDING_SPEED**2 * square, DT / (slip_detector.CORRELATION_TIME * unit)
-    begins, ends = slip_detector.ONSET_RATE * DT / unit, DT / (slip_detector.SLIP_TIME * unit)
-    fading, settling = (
-        math.exp(-DT / (slip_detector.FRICTION_TIME * unit)),
-        math.exp(-2.0 * DT / (slip_detector.BRAKING_TIME * unit)),
-    )
-    landing, settled = slip_detector.TOUCHDOWN_SPEED**2 * square, slip_detector.SETTLED_SPEED**2 * square
-    scale, light = math.sqrt(square) / weight, slip_detector.MIN_HOLDING_FORCE * weight
-    n = np.array([0.1, -0.2, 1.0]) / math.sqrt(1.05)
-    first = np.cross(n, [1.0, 0.0, 0.0]) / np.linalg.norm(np.cross(n, [1.0, 0.0, 0.0]))
-    tangents = np.array([first, np.cross(n, first)])
-    p, slips, evidence, impact, held = np.zeros(4), [False] * 4, np.zeros((4, 2)), np.full(4, landing), np.zeros(4)
-    before, creep = np.zeros(4), np.zeros(2)
-    seen, v = set(), np.zeros(robot.nv)
-    for k in range(600):
-        v = 0.95 * v + rng.normal(0.0, 0.02 + 0.05 * (k // 150 % 2), robot.nv)
-        s, forces = dyn.update(robot.q_home, v), rng.normal(0.0, 30.0, (4, 3)) + 150.0 * n
-        touching = robot.feet if k % 100 < 80 else robot.feet[:2]
-        said = detector.update(s, forces, touching, normal=n)
-        creep *= math.exp(-DT / (slip_detector.CREEP_TIME * unit))
-        known = creep[1] + still / (slip_detector.UNKNOWN_CREEP * scale) ** 2
-        c = min(max(creep[0] / known, 0.0), slip_detector.MAX_CREEP * scale)
-        for i, foot in enumerate(robot.feet):
-            if foot not in touching:
-                p[i], slips[i], evidence[i], impact[i], before[i], held[i] = 0.0, False, 0.0, landing, 0.0, 0.0
-                continue
-            u = s.velocity(foot)
-            u = tangents @ (u[:3] - robot.legs[foot].foot.radius * np.cross(u[3:], n))
-            pressing, f = float(forces[i] @ n), tangents @ forces[i]
-            spread = still + impact[i] + (slip_detector.CREEP_FRACTION * c) ** 2 * float(f @ f)
-            holds = spread * np.eye(2) + still / known * np.outer(f, f)
-            odds = density(u, (fast + impact[i]) * np.eye(2)) - density(u + c * f, holds)
-            impact[i] = landing if pressing < light else settling * impact[i]
-            prior = p[i] * (1.0 - ends) + (1.0 - p[i]) * begins
-            odds = math.log(prior / (1.0 - prior)) + part * min(odds, 50.0)
-            p[i] = 1.0 / (1.0 + math.exp(-min(max(odds, -50.0), 50.0)))
-            reference_weight = part if slips[i] else 1.0
-            slips[i] = bool(p[i] > (SLIP_END_PROBABILITY if slips[i] else SLIP_ONSET_PROBABILITY))
-            speed, along = float(np.linalg.norm(u)), float(np.linalg.norm(f))
-            if pressing > 0.0 and speed >= 0.9 * before[i]:
-                evidence[i] = fading * evidence[i] + (1.0 - fading) * p[i] * pressing * np.array([along, pressing])
-            before[i] += reference_weight * (speed - before[i])
-            if pressing >= light and impact[i] <= settled:
-                share = DT / (slip_detector.HOLDING_TIME * unit + DT)
-                held[i] += share * ((along / pressing if p[i] < SLIP_END_PROBABILITY else 0.0) - held[i])
-                lag = float((u + c * f) @ f) / along
-                if lag**2 < 9.0 * float(f @ holds @ f) / along**2 and float(np.linalg.det([u, f])) ** 2 < (
-                    9.0 * spread * along**2
-                ):
-                    creep += part * (1.0 - p[i]) * np.array([-float(u @ f), along**2])
-        assert said == detector.slipping_feet == tuple(f for f, on in zip(robot.feet, slips, strict=True) if on)
-        np.testing.assert_allclose(list(detector.slip_probability.values()), p, rtol=1e-7, atol=1e-12)
-        least = slip_detector.MIN_EVIDENCE * weight**2
-        shown = [a / b for (a, b), on in zip(evidence.tolist(), slips, strict=True) if on and b > least]
-        assert detector.friction_estimate == (pytest.approx(min(shown), rel=1e-7) if shown else None)
-        assert detector.max_held_ratio == pytest.approx(held.max(), rel=1e-7, abs=1e-12)
-        seen |= set(said)
-    assert seen == set(robot.feet)

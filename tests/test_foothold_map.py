@@ -10,7 +10,7 @@ from raising import raises
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
-from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
+from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.locomotion.foothold_map import PATCH_RADIUS, FootholdMap, fit_planes
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane, advance_on_map, advance_slope
@@ -24,8 +24,6 @@ from quaddyn.locomotion.swing import (
     SwingTrajectory,
     allocate_swings,
 )
-from quaddyn.simulation import MujocoPlant
-from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 
 LEVEL = np.zeros(2)
 
@@ -261,29 +259,6 @@ def test_invalid_terrain_is_rejected() -> None:
     raises(qd.ArgumentTypeError, "terrain", LocomotionController, robot, terrain=3.0)
     wrong = FootholdMap(lambda x, y: np.zeros(3), proportions())
     raises(qd.ArgumentError, "terrain", wrong.advance, 0.0, 0.0, 1e-3)
-
-
-def test_stairs_are_climbed_with_a_terrain_map() -> None:
-    """Steps of 0.15 leg lengths with treads of 0.5, which a blind trot cannot climb."""
-    robot = qd.load("go2")
-    controller = LocomotionController(robot, dt=2e-3)
-    p = controller.morphology
-    length, start = p.length, float(p.nominal_stance[:, 0].max()) + 0.4 * p.length
-    rise, run = 0.15 * length, 0.5 * length
-    top = Box(np.array([start + 3.0 * run + 1.0, 0.0, 1.5 * rise]), np.array([2.0, 4.0, 3.0 * rise]))
-    ground = Terrain.from_surfaces([Plane.floor(), *stairs(3, rise=rise, tread=run, distance=start), top])
-    controller.terrain = ground
-    plant, dynamics = MujocoPlant(robot, dt=2e-3, friction=0.8, terrain=ground), qd.Dynamics(robot)
-    ok = []
-    for _ in range(1700):
-        state = dynamics.update(np.array(plant.q), np.array(plant.v))
-        if state.com[0] > start + 3.0 * run + 0.2 * length:
-            break
-        command = controller.compute(state, (0.3 * p.speed_scale, 0.0, 0.0))
-        ok.append(command.ok)
-        plant.step(command.tau)
-    assert controller.mode is LocomotionMode.MOVING and np.mean(ok) > 0.97
-    assert plant.q[2] > 3.0 * rise + 0.7 * p.height
 
 
 def test_patch_planes_are_least_squares_fits() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -36,7 +34,6 @@ from quaddyn.locomotion.foothold_map import (
 )
 from quaddyn.locomotion.leg_margins import LegMargins, StanceInterval, measure_leg_lengths
 from quaddyn.locomotion.morphology import FEET
-from quaddyn.locomotion.swing import TARGET_FREEZE_PHASE
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 
 DT = 2e-3
@@ -239,54 +236,6 @@ def climb_stairs(
         tau.append(command.tau.copy())
         plant.step(command.tau)
     return np.array(tau)
-
-
-def test_reading_footholds_does_not_change_the_motion() -> None:
-    """Every swing foot has a foothold, which is the target of its swing until the target is frozen.
-
-    The text of a stored foothold does not change later, because a new window of the map is another array.
-    """
-    seen: list[str] = []
-    said: dict[int, list[str]] = {}  # texts of every third tick, because they take longer than ticks
-    ticks = itertools.count()
-    places: dict[str, np.ndarray] = {}
-
-    def look(controller: LocomotionController, command: LocomotionCommand) -> None:
-        p = controller.morphology
-        assert set(command.footholds) == set(command.swings)
-        assert set(command.contact_normals) == set(command.contacts)
-        tick = next(ticks)
-        if tick % 3 == 0:
-            explained = command.explain()
-            assert all(foothold.reason in explained for foothold in command.footholds.values())
-            said[tick] = [str(foothold) for foothold in command.footholds.values()]
-        for foot, foothold in command.footholds.items():
-            i = FEET.index(foot)
-            r = p.radii[i] - 0.01 * p.length
-            aimed = command.swings[foot].target - r * foothold.normal
-            assert not foothold.is_blind and np.abs(aimed - foothold.position).max() < 1e-9
-            if command.swings[foot].progress > TARGET_FREEZE_PHASE + 0.05 and foot in places:
-                np.testing.assert_array_equal(foothold.position, places[foot], "a frozen target does not change")
-            places[foot] = foothold.position
-            if foothold.reason == LOWEST_COST:
-                assert foothold.selected.cost == pytest.approx(foothold.costs.min())
-            seen.append(foothold.reason)
-
-    many = 400 if NIGHT else 250
-    watched = climb_stairs(look, many)
-    assert {NOMINAL_ACCEPTABLE, LOWEST_COST} <= set(seen) and set(places) == set(FEET)
-    kept: list[list[Foothold]] = []
-    np.testing.assert_array_equal(
-        watched,
-        climb_stairs(lambda _, command: kept.append(list(command.footholds.values())), many),
-        "reading footholds does not change torques",
-    )
-    assert sum(len(texts) for texts in said.values()) > 100
-    for tick, texts in said.items():
-        assert [str(foothold) for foothold in kept[tick]] == texts
-    last = max(tick for tick, texts in said.items() if texts)
-    again = pickle.loads(pickle.dumps(kept[last]))
-    assert [str(foothold) for foothold in again] == said[last]
 
 
 def test_blind_robot_reports_blind_footholds() -> None:

@@ -20,7 +20,6 @@ import quaddyn as qd
 from quaddyn.errors import ArgumentTypeError, UnknownNameError
 from quaddyn.kernels import DifferentiableDynamics
 from quaddyn.kernels.differentiable import DifferentiableOperation
-from quaddyn.kernels.graph import Expr, Graph, differentiate, pull_back
 from quaddyn.kernels.operations import DIFFERENTIABLE_OPERATIONS, KernelOptions, start_trace
 
 ROBOTS: dict[str, Callable[[], qd.Robot]] = {
@@ -107,34 +106,6 @@ def test_gradients_equal_differences(name: str, what: str) -> None:
         expected = derivative(along, step)
         scale = np.abs(got * direction).sum(axis=1).max()
         assert np.abs((got * direction).sum(axis=1) - expected).max() <= DIFFERENCE_ERROR * max(1.0, scale), argument
-
-
-@pytest.mark.parametrize("what", ["rnea", "aba"])
-@pytest.mark.parametrize("name", others_slow(ROBOTS, {"continuous"}))
-def test_gradients_are_products_with_the_jacobians(name: str, what: str) -> None:
-    robot = load(name)
-    dyn, jacobians = ArrayDynamics(robot), qd.compile(robot, f"{what}_derivatives")
-    q, v, x = draw(robot)
-    weights = np.random.default_rng(1).normal(size=v.shape)
-    getattr(dyn, what)(q, v, x)
-    got = list(dyn.gradient(weights).values())
-    by_q, by_v, by_x = (np.einsum("ni,nij->nj", weights, J) for J in getattr(jacobians, f"{what}_derivatives")(q, v, x))
-    assert np.allclose(got[1], by_v, rtol=1e-10, atol=1e-10 * np.abs(by_v).max())
-    assert np.allclose(got[2], by_x, rtol=1e-10, atol=1e-10 * np.abs(by_x).max())
-    for row in range(len(q)):  # along the motion of each coordinate
-        rates = [derivative(lambda t, e=e, row=row: robot.integrate(q[row], t * e)) for e in np.eye(robot.nv)]
-        assert np.allclose(np.array(rates) @ got[0][row], by_q[row], rtol=1e-9, atol=1e-9 * np.abs(by_q).max())
-
-
-def test_gradients_by_parameters_are_products_with_the_regressor() -> None:
-    robot = load("mimic")
-    dyn, regressors = ArrayDynamics(robot, parameters="runtime"), qd.compile(robot, "base_regressor")
-    q, v, a = draw(robot)
-    dyn.rnea(q, v, a)
-    weights = np.random.default_rng(1).normal(size=v.shape)
-    H = regressors.base_regressor(q, v, a)
-    expected = np.einsum("ni,nij->nj", weights, H)
-    assert np.allclose(dyn.gradient(weights)["parameters"][:, : H.shape[2]], expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["mimic", "continuous"])
@@ -233,49 +204,6 @@ def test_errors_name_the_argument() -> None:
     raises(UnknownNameError, "frame", dyn.frame_position, q, "tail")
     raises(ArgumentTypeError, "name: expected the name of a frame, got int", dyn.frame_position, q, 3)
     raises(qd.ArgumentError, "threads: expected a positive int, got 0", ArrayDynamics, robot, threads=0)
-
-
-def test_reverse_mode_equals_forward_mode_on_every_kind_of_node() -> None:
-    graph = Graph()
-    x, y, z = graph.inputs(0, 3)
-    s, c = graph.sin_cos(x + x, 0.3)
-    root = graph.sqrt(y * y + 2.0)
-    results = [s * c - y / root, root * z - graph.sign(z) * y, -(x / (z * z + 1.0)), graph.constant(2.0), x]
-    weights = [graph.constant(k + 1.5) for k in range(5)]
-    (gradient,) = pull_back(graph, results, weights, [[x, y, z]])
-    point = np.array([0.4, -0.7, 1.3])
-    for k in range(3):
-        rates = differentiate(graph, results, {k: graph.one})
-        expected = sum((w * rate for w, rate in zip(weights, rates, strict=True)), graph.zero)
-        assert np.isclose(evaluate(gradient[k], point), evaluate(expected, point), rtol=1e-14)
-    assert evaluate(pull_back(graph, [s], [graph.one], [[-x, z]])[0][0], point) == pytest.approx(
-        -evaluate(differentiate(graph, [s], {0: graph.one})[0], point)
-    )
-
-
-def evaluate(x: Expr, point: np.ndarray) -> float:
-    """Value of an expression."""
-    graph, values = x.graph, list[float]()
-    for op, left, right, value in zip(graph.op, graph.left, graph.right, graph.value, strict=True):
-        if op == "const":
-            values.append(value)
-            continue
-        if op == "input":
-            values.append(float(point[left]))
-            continue
-        a, b = (-values[k >> 1] if k & 1 else values[k >> 1] for k in (left, right))
-        values.append(
-            {
-                "add": lambda a=a, b=b: a + b,
-                "mul": lambda a=a, b=b: a * b,
-                "div": lambda a=a, b=b: a / b,
-                "sin": lambda a=a, value=value: np.sin(a + value),
-                "cos": lambda a=a, value=value: np.cos(a + value),
-                "sign": lambda a=a: np.sign(a),
-                "sqrt": lambda a=a: np.sqrt(a),
-            }[op]()
-        )
-    return -values[x.ref >> 1] if x.ref & 1 else values[x.ref >> 1]
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -442,30 +370,6 @@ def test_jax_functions_work_in_jit_and_vmap(jax: Any) -> None:
     jax.config.update("jax_enable_x64", False)
     single = jax.jit(jax.grad(lambda q: dyn.rnea(q, v, x).sum()))(q)
     assert single.dtype == np.float32 and single.shape == q.shape
-
-
-@pytest.mark.slow
-def test_jax_differentiates_a_motion_by_its_torques(jax: Any) -> None:
-    from quaddyn.jax import JaxDynamics
-
-    robot = load("arm")
-    dyn, rng = JaxDynamics(robot), np.random.default_rng(0)
-
-    def squared_end(tau: Any) -> Any:
-        """Squared norm of the joint angles after 20 steps of 10 ms."""
-
-        def step(state: Any, tau: Any) -> Any:
-            q, v = state
-            v = v + 0.01 * dyn.aba(q, v, tau)
-            return (q + 0.01 * v, v), None
-
-        zero = jax.numpy.zeros(robot.nv)
-        (q, _), _ = jax.lax.scan(step, (zero, zero), tau)
-        return (q**2).sum()
-
-    tau, direction = rng.normal(size=(2, 20, robot.nv))
-    expected = derivative(lambda t: np.asarray(squared_end(tau + t * direction)), 1e-2)
-    assert np.isclose((jax.jit(jax.grad(squared_end))(tau) * direction).sum(), expected, rtol=1e-6)
 
 
 @pytest.mark.slow

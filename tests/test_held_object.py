@@ -13,8 +13,6 @@ import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.robot import with_payload
 from quaddyn.simulation.held_bodies import HeldBodySystem
-from quaddyn.simulation.mujoco_model import compile_model, make_specification, mujoco_quaternion
-from quaddyn.urdf.mjcf import import_mujoco
 from quaddyn.wbc import ForceTask, FrameTask, HeldObject, PostureTask, default_constraints
 
 MASS, INERTIA = 3.0, np.diag([0.02, 0.03, 0.04])
@@ -201,53 +199,6 @@ def test_invalid_held_objects_are_rejected(robot: qd.Robot) -> None:
     raises(qd.ArgumentError, "does not belong to a controller", alone.internal_forces, s, 1.0)
     qd.WholeBodyController(robot, constraints=[*level_0, alone], contacts=[left])
     raises(qd.ArgumentError, "different points", alone.internal_forces, s, 1.0)
-
-
-def test_object_motion_and_internal_force_agree_with_mujoco(robot: qd.Robot) -> None:
-    """In MuJoCo the object is a free body welded to both palms."""
-    mujoco = import_mujoco()
-    dyn, q = qd.Dynamics(robot), holding_configuration(robot)
-    s = dyn.update(q, np.zeros(robot.nv))
-    com = grasp_center(robot, s)
-    spec = make_specification(robot, (), qd.simulation.Actuators(robot), joint_stops=False)
-    T = s.placement("left_palm")
-    crate = spec.worldbody.add_body(name="crate", pos=T.apply(com), quat=mujoco_quaternion(T.rotation))
-    crate.add_freejoint(name="crate")
-    crate.explicitinertial, crate.mass, crate.inertia, crate.ipos = True, MASS, np.diag(INERTIA), np.zeros(3)
-    for side in PALMS:
-        palm = s.placement(f"{side}_palm")
-        weld = spec.add_equality(type=mujoco.mjtEq.mjEQ_WELD, name1=f"{side}_palm", name2="crate")
-        weld.objtype = mujoco.mjtObj.mjOBJ_BODY
-        data = np.zeros(len(weld.data))
-        data[3:6] = palm.inverse().apply(T.apply(com))
-        data[6:10], data[10] = mujoco_quaternion(palm.rotation.T @ T.rotation), 1.0
-        weld.data, weld.solref = data, [0.002, 1.0]
-    spec.option.timestep, spec.option.tolerance = 0.001, 1e-12
-    model, coordinates = compile_model(spec, robot, qd.simulation.Actuators(robot))
-    data = mujoco.MjData(model)
-    coordinates.to_mujoco(q, np.zeros(robot.nv), data.qpos, data.qvel)
-    wbc = controller(robot, com, unilateral=True, friction=0.6)
-    held, hand = wbc.tasks["object"], wbc.tasks["hand"]
-    hand.gains(400.0)
-    start, qn, vn = s.placement("left_palm"), np.empty(robot.nq), np.empty(robot.nv)
-    for tick in range(500):
-        coordinates.from_mujoco(data.qpos, data.qvel, qn, vn)
-        s = dyn.update(qn, vn)
-        share = min(tick / 300.0, 1.0)
-        lift = (3.0 - 2.0 * share) * share**2 * np.array([0.02, 0.03, 0.05])
-        hand.pose_reference(start.translation + lift, start.rotation)
-        wbc.tasks["squeeze"].reference(held.internal_forces(s, 50.0))
-        command = wbc.compute(s, ("left", "right"))
-        assert command.ok, (tick, command.explain())
-        data.ctrl[:] = command.tau
-        mujoco.mj_step(model, data)
-    np.testing.assert_allclose(s.placement("left_palm").translation, start.translation + lift, atol=2e-3)
-    np.testing.assert_allclose(data.body("crate").xpos, s.placement("left_palm").apply(com), atol=1e-3)
-    rows = data.efc_force[data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY].reshape(2, 6)
-    felt = 0.5 * abs(rows[0, 1] - rows[1, 1])
-    commanded = 0.5 * (command.forces["left"][1] - command.forces["right"][1])
-    assert commanded == pytest.approx(50.0, rel=0.05)
-    assert felt == pytest.approx(commanded, rel=0.05)
 
 
 @pytest.mark.parametrize("kind", [qd.Simulation, qd.simulation.MujocoPlant])

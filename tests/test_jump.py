@@ -10,11 +10,9 @@ import pytest
 from raising import raises
 
 import quaddyn as qd
-from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import FEET, JumpPlan, LocomotionController, LocomotionMode
 from quaddyn.locomotion.command import JUMPS
 from quaddyn.locomotion.jump_plan import place_footprint
-from quaddyn.robot.configuration import independent_joints, set_joint_value
 from quaddyn.simulation import Simulation
 
 DT = 2e-3
@@ -40,50 +38,6 @@ def make_standing_controller(
 @pytest.fixture(scope="module")
 def controller(robot: qd.Robot) -> LocomotionController:
     return make_standing_controller(robot)[0]
-
-
-def test_ballistic_height_limit_is_motor_work_minus_work_of_weight(
-    robot: qd.Robot, controller: LocomotionController
-) -> None:
-    # Virtual work, by differences: of the joints' torques on the feet, and of the potential energy of all links.
-    p, limits = controller.morphology, robot.effort_limits
-    plan = controller.plan_jump(height=0.1 * p.length)
-    low, high = controller._quadruped.capability.jump_planner._dynamics.heights
-    dynamics, joints = qd.Dynamics(robot), independent_joints(robot.bodies)
-    legs = {foot: LegKinematics(robot, foot) for foot in FEET}
-    weight, step = p.mass * p.gravity, 1e-5
-
-    def pose(height: float) -> np.ndarray:
-        q = np.array(robot.q_home)
-        for _ in range(4):
-            for foot, (x, y), r in zip(FEET, p.nominal_stance.tolist(), p.radii.tolist(), strict=True):
-                values = legs[foot].inverse(np.array([x, y, r]) - q[:3]).q
-                for name, value in zip(legs[foot].joints, values.tolist(), strict=True):
-                    set_joint_value(q, robot.configuration_index(name), joints[name], value)
-            q[:3] += np.array([0.0, 0.0, height]) - dynamics.center_of_mass(q)
-        return q
-
-    def potential(q: np.ndarray) -> float:
-        return dynamics.update(q, np.zeros(robot.nv)).energy.potential
-
-    def strength(height: float) -> float:
-        q, most = pose(height), math.inf
-        for foot in FEET:
-            for name in legs[foot].joints:
-                at, limit = robot.configuration_index(name), limits[robot.actuated.index(name)]
-                up, down = q.copy(), q.copy()
-                up[at] += step
-                down[at] -= step
-                own = (potential(up) - potential(down)) / (2.0 * step)
-                lift = dynamics.frame_placement(up, foot).translation - dynamics.frame_placement(down, foot).translation
-                load = -0.25 * float(lift[2]) / (2.0 * step)  # joint torque per newton on the robot
-                most = min(most, max((limit - own) / load, (-limit - own) / load))
-        return most
-
-    heights = np.linspace(low * 1.0001, high * 0.9999, 17)
-    work = np.trapezoid([strength(z) - weight for z in heights.tolist()], heights) / weight
-    assert plan.ballistic_height == pytest.approx(work, rel=0.03)
-    assert plan.height == pytest.approx(0.1 * p.length) and not plan.is_limited and plan.peak_limit_fraction <= 0.9
 
 
 def test_jump_plan_is_push_ballistic_flight_and_reversed_push(controller: LocomotionController) -> None:

@@ -36,7 +36,6 @@ from quaddyn.simulation import Plant
 from quaddyn.wbc import WholeBodyController
 
 DT = 2e-3
-UP = np.array([0.0, 0.0, 1.0])
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from slow_parameters import NIGHT, others_slow
+from slow_parameters import NIGHT
 
 import quaddyn as qd
-from quaddyn.campaigns import run
-from quaddyn.campaigns.walking_campaigns import ObstacleCampaign
 from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.locomotion.command import find_feet
 from quaddyn.locomotion.footwork import Footwork, is_too_fast, update_contacts
@@ -278,13 +276,3 @@ def test_level_ground_is_never_rough(robot: Robot) -> None:
         plant.step(controller.compute(dynamics.update(plant.q, plant.v), wanted).tau)
         if controller.ground is not None:
             assert controller._walking.footwork.state.stumble.roughness < ROUGH_HEIGHT
-
-
-@pytest.mark.parametrize("name", others_slow(["solo12", "b1"], ["solo12"]))
-@pytest.mark.parametrize("obstacle", ["blind-up-0.1-0.4", "blind-down-0.1-0.4"])
-def test_unknown_stairs_are_passed(name: str, obstacle: str) -> None:
-    campaign = ObstacleCampaign(
-        robot=(name,), obstacles=(obstacle,), plants=("embedded",), trials=1, dt=DT if NIGHT else 2.0 * DT
-    )
-    ((_, record),) = run(campaign).results
-    assert record["success"], record

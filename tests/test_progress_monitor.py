@@ -9,7 +9,7 @@ import pytest
 from slow_parameters import NIGHT
 
 import quaddyn as qd
-from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
+from quaddyn.locomotion import Morphology
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.progress_monitor import (
@@ -18,9 +18,8 @@ from quaddyn.locomotion.progress_monitor import (
     allocate_progress,
     filter_command,
 )
-from quaddyn.locomotion.velocity_limits import NO_PROGRESS_MESSAGE, LimitReason
+from quaddyn.locomotion.velocity_limits import LimitReason
 from quaddyn.robot import Robot
-from quaddyn.simulation import Plane, Simulation
 
 DT = 2e-3 if NIGHT else 4e-3  # [s]
 
@@ -73,30 +72,3 @@ def test_fast_changes_of_the_command_are_not_detected_as_no_progress(robot: Robo
         sign = 1.0 if k * DT % 1.0 < 0.5 else -1.0
         wanted = np.array([sign * 0.3 * p.speed_scale, 0.0, 0.0])
         assert filter_command(headway, body, wanted, still, 0.0) == LimitReason.NONE
-
-
-def test_robot_at_a_wall_stands_until_the_command_changes(robot: Robot) -> None:
-    p = Morphology.from_robot(robot)
-    front = float(np.abs(p.hips[:, 0]).max())
-    plant = Simulation(robot, dt=DT, terrain=[Plane.floor(), Plane.wall(front + 1.2 * p.length)])
-    dynamics, controller = qd.Dynamics(robot), LocomotionController(robot, dt=DT)
-    ahead, back, stuck = (0.3 * p.speed_scale, 0.0, 0.0), (-0.3 * p.speed_scale, 0.0, 0.0), 0
-    for _ in range(round((20.0 + AVERAGING_TIME) * p.time_scale / DT)):
-        command = controller.compute(dynamics.update(plant.q, plant.v), ahead)
-        plant.step(command.tau)
-        stuck += command.limit_reason == NO_PROGRESS_MESSAGE
-        if stuck * DT > 12.0 * p.time_scale:
-            break
-    assert (
-        command.limit_reason == NO_PROGRESS_MESSAGE
-        and NO_PROGRESS_MESSAGE in str(command)
-        and not command.clamped_velocity.any()
-    )
-    assert controller.mode is LocomotionMode.STANDING and np.abs(plant.v[:6]).max() < 0.02
-    at = dynamics.update(plant.q, plant.v).com[0]
-    for _ in range(round(1.5 / DT)):
-        command = controller.compute(dynamics.update(plant.q, plant.v), back)
-        plant.step(command.tau)
-    assert command.limit_reason == "" and dynamics.update(plant.q, plant.v).com[0] < at - 0.3 * p.length
-    controller.stand_up()
-    assert not controller._walking._progress.is_stuck

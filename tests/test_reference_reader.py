@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from raising import raises
 from reference_models import CHAIN, inertial
 
@@ -18,7 +16,6 @@ from quaddyn.reference.algebra import (
     log,
 )
 
-twists = arrays(float, 6, elements=st.floats(-3.0, 3.0))
 LIMIT = '<limit lower="-1" upper="1" velocity="5" effort="50"/>'
 ENDS = '<parent link="base"/><child link="tip"/>'
 

@@ -22,8 +22,6 @@ from quaddyn.runtime import MotorCommand
 from quaddyn.simulation import Actuators, Box, HeightField, Plane, Simulation, SimulationBatch
 from quaddyn.simulation.sensors import read_motor_state
 
-ROBOTS = ("go2", "solo12", "anymal_c")
-
 
 @cache
 def load(name: str) -> qd.Robot:
