@@ -10,7 +10,7 @@ SMOKE_TESTS = {
     "demo": "test_demo::test_slow_squat_lowers_the_base_by_30_percent",
     "dynamics": "test_dynamics::test_external_forces_enter_through_world_aligned_jacobians",
     "envs": "test_envs::test_reward_follows_its_formula",
-    "estimation": "test_estimation::test_push_on_the_trunk_is_distinguished_from_contact_forces",
+    "estimation": "test_estimation::test_raised_thresholds_keep_their_ratio_and_stay_above_the_given_ones",
     "exports": "test_wbc_export::test_exported_files_are_reproducible_and_ascii",
     "hierarchy": "test_hierarchy::test_single_task_solution_equals_the_pseudo_inverse",
     "identification": "test_identification_base::test_floating_base_robot_with_twelve_joints_has_94_base_parameters",

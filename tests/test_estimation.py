@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from raising import raises
 from slow_parameters import others_slow
@@ -27,54 +26,6 @@ class StandingController:
         return self.pd.compute(sim.q, sim.v, self.robot.q_home, feedforward=hold.tau).tau
 
 
-def simulate_flight(
-    robot: qd.Robot, dyn: qd.Dynamics, external: np.ndarray, tau: np.ndarray, dt: float, steps: int, rng_seed: int = 0
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Motion under a constant generalized force, integrated with the midpoint rule at a tenth of dt."""
-    rng = np.random.default_rng(rng_seed)
-    q = pin.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.1, robot.nv))
-    v = rng.normal(0.0, 0.5, robot.nv)
-    out, h = [(q, v)], 0.1 * dt
-    total = external + robot.generalized_torques(tau)
-    for _ in range(steps):
-        for _ in range(10):
-            a = dyn.aba(q, v, total)
-            middle, fast = pin.integrate(robot.model, q, 0.5 * h * v), v + 0.5 * h * a
-            v = v + h * dyn.aba(middle, fast, total)
-            q = pin.integrate(robot.model, q, h * fast)
-        out.append((q, v))
-    return out
-
-
-@pytest.mark.parametrize(("name", "root"), [("anymal_c", "free"), ("solo12", "planar"), ("ur5", "fixed")])
-@pytest.mark.parametrize("gain", [20.0, np.inf])
-def test_residual_follows_a_constant_force_with_the_specified_lag(name: str, root: str, gain: float) -> None:
-    robot = qd.load(name, root=root)
-    rng, dyn, dt = np.random.default_rng(1), qd.Dynamics(robot), 1e-3
-    external, tau = rng.normal(0.0, 0.3 * robot.mass, robot.nv), rng.normal(0.0, 0.1, robot.nu)
-    observer = MomentumObserver(robot, dt=dt, gain=gain, joint_friction=False)
-    for step, (q, v) in enumerate(simulate_flight(robot, dyn, external, tau, dt, 40)):
-        r = observer.update(dyn.update(q, v), tau)
-        expected = external * (1.0 - np.exp(-gain * dt * step)) if step else 0.0 * external
-        np.testing.assert_allclose(r, expected, atol=1e-3 * np.abs(external).max())
-
-
-def test_joint_friction_does_not_appear_as_external_force() -> None:
-    robot = qd.load("go1")  # a robot with joint friction and damping
-    assert robot.damping.any() or robot.friction.any()
-    sim, dyn, dt = qd.Simulation(robot, dt=1e-4), qd.Dynamics(robot), 1e-4
-    q, v = robot.q_home.copy(), np.zeros(robot.nv)
-    q[2] += 3.0
-    v[6:] = 2.0
-    sim.reset(q, v)
-    aware, naive = MomentumObserver(robot, dt=dt), MomentumObserver(robot, dt=dt, joint_friction=False)
-    for _ in range(300):
-        s = dyn.update(sim.q, sim.v)
-        r, blind = aware.update(s, np.zeros(robot.nu)), naive.update(s, np.zeros(robot.nu))
-        sim.step(np.zeros(robot.nu))
-    assert np.abs(r[6:]).max() < 0.1 * np.abs(blind[6:]).max()
-
-
 # -- contact forces ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_c"], ["go2"]))
 @pytest.mark.parametrize("rows", ["all", "joints"])
@@ -91,26 +42,6 @@ def test_estimated_forces_of_stance_feet_match_the_plant(name: str, rows: str) -
         total += estimate.forces[foot]
     assert total[2] == pytest.approx(robot.mass * G, rel=5e-3)
     assert estimate.unobservable_dimensions == 0 and np.abs(estimate.residual).max() < 0.01 * robot.mass * G
-
-
-def test_push_on_the_trunk_is_distinguished_from_contact_forces(go2: qd.Robot) -> None:
-    dyn, dt = qd.Dynamics(go2), 1e-3
-    s = dyn.update(go2.q_home, np.zeros(go2.nv))
-    contacts = ContactSet.from_feet(go2)
-    push = np.zeros(go2.nv)
-    push[1] = 10.0
-    hold = gravity_compensation(s)
-    f = {foot: hold.forces[foot] for foot in go2.feet}
-    external = contacts.generalized_forces(s, f) + push
-    # the first tick of the push
-    estimator = ContactForceEstimator(contacts, dt=dt, gain=np.inf)
-    a = np.linalg.solve(s.M, external + go2.generalized_torques(hold.tau) - s.h)
-    estimator.update(s, hold.tau)
-    s = dyn.update(go2.q_home, dt * a)
-    estimate = estimator.update(s, hold.tau)
-    recovered = contacts.generalized_forces(s, estimate.forces) + estimate.residual
-    np.testing.assert_allclose(recovered, external, atol=0.05)
-    assert np.abs(estimate.residual).max() > 1.0
 
 
 # -- touchdown -----------------------------------------------------------------------------------------------------

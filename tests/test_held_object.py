@@ -141,20 +141,6 @@ def test_unilateral_palms_apply_the_minimal_internal_force_for_friction(robot: q
     np.testing.assert_allclose(falling, (0.0, 0.0, -9.81), atol=1e-6)
 
 
-def test_torques_are_continuous_when_an_object_is_grasped_and_released(robot: qd.Robot) -> None:
-    s = qd.Dynamics(robot).update(holding_configuration(robot), np.zeros(robot.nv))
-    wbc = controller(robot, grasp_center(robot, s), unilateral=False)
-    wbc.tasks["posture"].reference(s.q)  # hands at rest before the object is grasped
-    torques = []
-    for tick in range(200):
-        command = wbc.compute(s, ("left", "right") if 20 <= tick < 120 else ())
-        assert command.ok, (tick, command.explain())
-        torques.append(command.tau)
-    steps, whole = np.abs(np.diff(torques, axis=0)), np.abs(torques[100] - torques[0])
-    assert steps.max() < 0.2 * whole.max() and whole.max() > 5.0
-    np.testing.assert_allclose(torques[-1], torques[0], atol=1e-6)
-
-
 def test_equations_of_a_grasped_object_are_scaled_by_the_smallest_activation(robot: qd.Robot) -> None:
     s = qd.Dynamics(robot).update(holding_configuration(robot), np.zeros(robot.nv))
     center = grasp_center(robot, s)

@@ -12,7 +12,7 @@ from numpy_wbc import assert_same_rows, numpy_tick
 from raising import raises
 
 import quaddyn as qd
-from quaddyn.wbc import JointFriction, LinearConstraint, WholeBodyController, default_constraints, default_tasks, replay
+from quaddyn.wbc import JointFriction, LinearConstraint, WholeBodyController, default_constraints, replay
 from quaddyn.wbc.element import scales
 
 
@@ -78,22 +78,6 @@ def test_rows_and_torques_include_friction_at_desired_velocity(passive: tuple[st
     assert v.min() < -0.4 and v.max() > 0.4
 
 
-def test_torque_limits_include_friction_torque(robot_with_friction: qd.Robot) -> None:
-    wbc = WholeBodyController(robot_with_friction)
-    s = qd.Dynamics(robot_with_friction).update(robot_with_friction.q_home, 0.5 * np.eye(robot_with_friction.nv)[8])
-    free = wbc.compute(s)
-    i = int(np.abs(free.friction_torque).argmax())
-    assert free.friction_torque[i] == pytest.approx(0.12 + 0.03 * 0.5)
-    most = abs(free.tau[i]) - 0.5 * free.friction_torque[i]
-    wbc.reset()
-    wbc.tasks.torque.limits[i] = most
-    held = wbc.compute(s)
-    assert abs(held.tau[i]) <= most + 1e-9 and held.friction_torque[i] == free.friction_torque[i]
-    assert held.margins[f"{robot_with_friction.actuated[i]} torque limit"] == pytest.approx(
-        most - abs(held.tau[i]), abs=1e-9
-    )
-
-
 def test_frictionless_robot_has_same_torques_without_friction_constraint() -> None:
     robot = qd.load("go2")
     assert not robot.friction.any() and not robot.damping.any()
@@ -106,72 +90,6 @@ def test_frictionless_robot_has_same_torques_without_friction_constraint() -> No
         one, other = (wbc.compute(s, robot.feet[: 4 - k % 3]) for wbc in (with_, without))
         assert one.tau.tobytes() == other.tau.tobytes() and one.status == other.status
         assert not one.friction_torque.any()
-
-
-def test_friction_torque_is_smooth_at_velocity_reversal(robot_with_friction: qd.Robot) -> None:
-    wbc, dyn = (
-        WholeBodyController(robot_with_friction, tasks=default_tasks(robot_with_friction)),
-        qd.Dynamics(robot_with_friction),
-    )
-    speeds, found = np.linspace(-0.15, 0.15, 601), []
-    for speed in speeds:
-        wbc.reset()
-        found.append(
-            wbc.compute(
-                dyn.update(robot_with_friction.q_home, speed * np.eye(robot_with_friction.nv)[8])
-            ).friction_torque[2]
-        )
-    slope = np.diff(found) / np.diff(speeds)
-    assert slope.max() <= 0.03 + 1.5 * 0.12 / 0.1 + 1e-6 and slope.min() > 0.0
-    assert np.abs(np.diff(slope)).max() < 0.05 * slope.max()
-    np.testing.assert_allclose([found[0], found[300], found[-1]], [-0.1245, 0.0, 0.1245], atol=1e-12)
-
-
-def tracking_errors(robot: qd.Robot, share: float) -> tuple[float, float, float]:
-    """Largest errors of a foot on a circle [m], of the center of mass [m] and of the trunk's orientation [rad]."""
-    sim, dyn = qd.Simulation(robot, dt=1e-3), qd.Dynamics(robot)
-    wbc = WholeBodyController(robot)
-    wbc.tasks.joint_friction.compensation_fraction = share
-    s = dyn.update(sim.q, sim.v)
-    foot, com, start = robot.feet[0], s.com.copy(), s.placement(robot.feet[0]).translation.copy()
-    middle = np.mean([s.placement(f).translation for f in robot.feet[1:]], axis=0)
-    away = 0.7 * np.append((middle - com)[:2], 0.0)
-    radius, rate = 0.12 * scales(robot).length, 2.0 * np.pi / 0.8
-    foot_off, com_off, turned = 0.0, 0.0, 0.0
-    for k in range(1300):
-        t = k * sim.dt
-        s = dyn.update(sim.q, sim.v)
-        x = min(t / 0.4, 1.0)
-        goal = com + away * x * x * (3.0 - 2.0 * x)
-        wbc.tasks.com.reference(goal, away * 6.0 * x * (1.0 - x) / 0.4)
-        p = start
-        if t >= 0.5:  # on a circle, accelerating during the first 0.2 s
-            b = min((t - 0.5) / 0.2, 1.0)
-            angle = rate * (0.2 * b**3 * (1.0 - 0.5 * b) + max(0.0, t - 0.7))
-            speed = rate * b * b * (3.0 - 2.0 * b)
-            turn = rate * 6.0 * b * (1.0 - b) / 0.2
-            e, n = np.array([np.cos(angle), 0.0, np.sin(angle)]), np.array([-np.sin(angle), 0.0, np.cos(angle)])
-            p = start + radius * np.array([np.sin(angle), 0.0, 1.0 - np.cos(angle)])
-            wbc.tasks.feet[foot].reference(p, radius * speed * e, radius * (turn * e + speed * speed * n))
-        sim.step(wbc.compute(s, robot.feet[1:] if t >= 0.5 else robot.feet).tau)
-        s = dyn.update(sim.q, sim.v)
-        if t >= 0.6:
-            foot_off = max(foot_off, float(np.linalg.norm(s.placement(foot).translation - p)))
-        com_off = max(com_off, float(np.linalg.norm(s.com - goal)))
-        turned = max(turned, float(np.linalg.norm(pin.log3(s.placement(robot.bodies[0].name).rotation))))
-    return foot_off, com_off, turned
-
-
-def test_foot_tracks_circle_as_without_friction(robot_with_friction: qd.Robot) -> None:
-    """In a plant with dry and viscous joint friction; a controller that ignores friction lags behind."""
-    smooth = qd.load("small_quadruped", friction=0.0, damping=0.0)
-    ideal, whole, ignored = (
-        tracking_errors(smooth, 1.0),
-        tracking_errors(robot_with_friction, 1.0),
-        tracking_errors(robot_with_friction, 0.0),
-    )
-    assert whole[0] < ideal[0] + 1e-3 and whole[0] < 0.1 * ignored[0], (ideal, whole, ignored)
-    assert whole[1] < ideal[1] + 1e-3 and whole[2] < 0.05 * ignored[2], (ideal, whole, ignored)
 
 
 def test_friction_torque_is_explained_saved_and_reset(robot_with_friction: qd.Robot, tmp_path: Path) -> None:

@@ -707,29 +707,6 @@ def test_acceleration_feasible_with_friction_is_in_the_cone_about_the_normal(slo
     assert compute_friction_fraction(-1.0, 0.0, 0.6, 0.0, friction, gravity) == 1.0
 
 
-# In the tests of every change, ANYmal C walks down a slope in the next test.
-@pytest.mark.parametrize("way", others_slow([0.0, 1.5, np.pi], [0.0]))
-def test_robot_walks_up_across_and_down_a_20_degree_slope(way: float) -> None:
-    """In the plane of the ground, at the commanded speed, with the trunk parallel to it."""
-    robot = robot_of("solo12")
-    slope = Plane.slope(np.radians(20.0), heading=way)
-    plant = Simulation(robot, dt=DT, friction=0.8, terrain=slope)
-    controller = LocomotionController(robot, dt=DT)
-    plant.reset(rotate_configuration(np.array(robot.q_home), slope.tilt))
-    wanted = np.array([0.25 * controller.morphology.speed_scale, 0.0, 0.0])
-    modes = {c.mode for c in drive(plant, controller, 3.0, wanted)}
-    assert modes == {LocomotionMode.RISING, LocomotionMode.STANDING, LocomotionMode.MOVING}
-    before, cycles = com_and_heading(plant)[0], 2 * round(controller.gait_scheduler.period / DT) * DT
-    commands = drive(plant, controller, cycles, wanted)
-    after = com_and_heading(plant)[0]
-    assert np.linalg.norm(after - before) / cycles == pytest.approx(wanted[0], rel=0.12)
-    assert controller.ground is not None
-    R = pin.Quaternion(plant.q[3:7]).toRotationMatrix()
-    assert np.arccos(R[:, 2] @ controller.ground.normal) < 0.05
-    assert np.arccos(controller.ground.normal[2]) == pytest.approx(np.radians(20.0), abs=0.02)
-    assert np.mean([c.ok for c in commands]) > 0.95
-
-
 def test_slow_leg_swings_do_not_pull_the_robot_downhill() -> None:
     """ANYmal C's swings meet the velocity limits of its joints there; this must not disturb the center of mass."""
     robot, slope = robot_of("anymal_c"), Plane.slope(np.radians(15.0), heading=np.pi)

@@ -88,22 +88,5 @@ def test_payload_estimate_is_bounded_and_reset(robot: Robot) -> None:
         assert not load.first_moment.any()
 
 
-def test_trot_with_45_percent_payload_keeps_height_and_commanded_speed(robot: Robot) -> None:
-    plant = qd.Simulation(with_payload(robot, 0.45 * robot.mass, PLACE, diameter=0.05), dt=DT)
-    dynamics, controller = qd.Dynamics(robot), LocomotionController(robot, dt=DT, payload="estimated")
-    p = controller.morphology
-    wanted, cycle = 0.25 * p.speed_scale, round(controller.gait.period * p.time_scale / DT)
-    places, heights = [], []
-    for _ in range(5 * cycle):
-        state = dynamics.update(plant.q, plant.v)
-        command = controller.compute(state, (wanted, 0.0, 0.0))
-        plant.step(command.tau)
-        places.append(np.array(plant.q[:2]))
-        heights.append(state.com[2] / p.height)
-    assert command.estimated_payload_mass == pytest.approx(0.45 * robot.mass, rel=0.15)
-    assert np.mean(heights[-cycle:]) == pytest.approx(1.0, abs=0.02)  # 0.967 with the mass of the file
-    assert np.linalg.norm(places[-1] - places[-1 - cycle]) / (cycle * DT) == pytest.approx(wanted, rel=0.05)
-
-
 def test_unknown_payload_option_is_rejected(robot: Robot) -> None:
     raises(qd.UnknownNameError, "payload", LocomotionController, robot, payload="guessed")

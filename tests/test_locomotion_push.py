@@ -6,13 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
-from quaddyn.campaigns.trial_runner import run_trial
 from quaddyn.campaigns.walking_campaigns import PushCampaign
 from quaddyn.errors import ArgumentError, UnknownNameError
-from quaddyn.locomotion import LocomotionCommand, Morphology
+from quaddyn.locomotion import Morphology
 from quaddyn.locomotion.com_preview import allocate_com_reference, make_preview_parameters, update_com_reference
 from quaddyn.locomotion.footwork import (
     MAX_INWARD_FRACTION,
@@ -35,7 +33,6 @@ from quaddyn.locomotion.trunk_controller import (
     update_trunk_references,
 )
 from quaddyn.locomotion.walking import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE, adapt_step_timing
-from quaddyn.simulation import Plant
 from quaddyn.wbc import WholeBodyController
 
 DT = 1e-3
@@ -183,23 +180,6 @@ def test_base_weight_is_reduced_and_friction_fully_used_only_during_fast_steppin
     assert np.all(body.tasks["base"].weight < 1e-2 * own)
     trunk.restore_base_weight()
     assert np.array_equal(body.tasks["base"].weight, own)
-
-
-@pytest.mark.parametrize("number", others_slow([2, 6], [2]))  # from the left and from the right
-def test_pushes_of_a_third_of_the_speed_scale_are_recovered_without_crossing_legs(number: int) -> None:
-    case = PushCampaign(dt=2e-3 if NIGHT else 4e-3).case("go2", "trot", 0.35, "embedded", number)
-    dynamics, gaps, modes = qd.Dynamics(qd.load("go2")), [], set()
-
-    def watch(plant: Plant, command: LocomotionCommand) -> None:
-        modes.add(command.mode)
-        if plant.time > case.push_time:
-            s = dynamics.update(np.array(plant.q), np.array(plant.v))
-            feet, yaw = s.origins(("FL", "FR", "RL", "RR")), Morphology.from_robot(dynamics.robot).yaw(plant.q)
-            gaps.append((feet[::2] - feet[1::2])[:, :2] @ [-math.sin(yaw), math.cos(yaw)])
-
-    record = run_trial(case, watch)
-    assert record["success"], record["reason"]
-    assert np.min(gaps) > 0.0
 
 
 def test_case_number_determines_push_and_gait_phase() -> None:

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from foot_estimates import FrictionRecords
-from slow_parameters import NIGHT
 
 import quaddyn as qd
 from quaddyn.dynamics import State
 from quaddyn.estimation import SlipDetector
 from quaddyn.estimation.slip_detector import update_touchdown_variance
-from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
+from quaddyn.locomotion import LocomotionController, Morphology
 from quaddyn.locomotion.friction_model import (
     MIN_FRICTION,
     PYRAMID_FACE_RATIO,
@@ -32,7 +31,6 @@ from quaddyn.locomotion.friction_model import (
 from quaddyn.locomotion.torque_limiter import TorqueLimiter
 from quaddyn.locomotion.velocity_limits import FRICTION_SPEED_RATIO, GROUND_FRICTION
 from quaddyn.robot import Robot
-from quaddyn.simulation import Plant
 from quaddyn.wbc import WholeBodyController
 
 DT = 2e-3
@@ -239,31 +237,6 @@ def test_assumed_friction_does_not_limit_the_speed(robot: Robot) -> None:
     assert controller.compute(sliding_state(robot, 0.0), wanted).limit_reason == ""
 
 
-def test_trot_survives_a_tenfold_friction_drop_for_one_second(robot: Robot) -> None:
-    dt = DT if NIGHT else 2.0 * DT
-    controller = LocomotionController(robot, dt=dt, friction="estimated")
-    plant, dynamics, p = qd.Simulation(robot, dt=dt), qd.Dynamics(robot), controller.morphology
-    fall, found, least = round(1.2 / dt), None, 1.0
-    for k in range(round(3.2 / dt)):
-        if k in (fall, fall + round(1.0 / dt)):
-            plant.friction = 0.1 if k == fall else 0.6
-        command = controller.compute(
-            dynamics.update(plant.q, plant.v), (0.25 * p.speed_scale, 0.1 * p.speed_scale, 0.3)
-        )
-        if k < fall:
-            assert command.slipping_feet == ()
-            assert command.friction == 0.4
-        elif command.slipping_feet and found is None:
-            found = k
-        least = min(least, command.friction)
-        plant.step(command.tau)
-    assert command.mode is LocomotionMode.MOVING
-    assert found is not None
-    assert (found - fall) * dt < 0.5 * p.time_scale
-    assert 0.5 * SLIP_SAFETY_FACTOR * 0.1 < least < 0.12
-    assert command.friction > least
-
-
 def test_torque_limiter_does_not_accelerate_joints_above_max_driven_speed(robot: Robot) -> None:
     guard, v = TorqueLimiter(robot, Morphology.from_robot(robot), DT, None), np.zeros(robot.nv)
     v[6], v[7] = 2.0 * guard.max_driven_speed, -2.0 * guard.max_driven_speed
@@ -271,23 +244,6 @@ def test_torque_limiter_does_not_accelerate_joints_above_max_driven_speed(robot:
     tau = guard.clamp(np.array([1.0, -1.0, 1.0] * 4), state)
     assert tau[0] < 0.0 < tau[1]
     np.testing.assert_array_equal(tau[2:], np.array([1.0, -1.0, 1.0] * 4)[2:])
-
-
-@pytest.mark.parametrize("kind", [qd.Simulation, qd.MujocoPlant])
-def test_friction_of_a_plant_can_be_changed(robot: Robot, kind: type[Plant]) -> None:
-    if kind is qd.MujocoPlant:
-        pytest.importorskip("mujoco")
-    plant = kind(robot, dt=DT, friction=0.6)  # type: ignore[call-arg]
-    for friction in (0.6, 0.1):
-        plant.friction = friction
-        found = set()
-        for _ in range(60):  # the robot sinks to the ground
-            plant.step(np.zeros(robot.nu))
-            found |= {contact.friction for contact in plant.contacts}
-        assert found == {friction}
-    with pytest.raises(qd.ArgumentError, match="friction"):
-        plant.friction = -1.0
-    assert plant.friction == 0.1
 
 
 def test_invalid_arguments_are_rejected(robot: Robot) -> None:

@@ -251,16 +251,6 @@ def test_robot_on_a_slope_of_insufficient_known_friction_stands_and_reports_it()
     assert "friction of the ground" in str(command)
 
 
-@pytest.mark.parametrize("angle", [15.0, 25.0])
-def test_robot_starting_on_a_slope_is_not_dropped_to_its_lowered_height(angle: float) -> None:
-    robot = qd.load("solo12")
-    slope = Plane.slope(np.radians(angle), heading=0.5 * np.pi)
-    controller, dyn = LocomotionController(robot), qd.Dynamics(robot)
-    q, weight = rotate_configuration(np.array(robot.q_home), slope.tilt), robot.mass * controller.morphology.gravity
-    command = controller.compute(dyn.update(q, np.zeros(robot.nv)), (0.0, 0.0, 0.0))
-    assert sum(force[2] for force in command.desired_forces.values()) > 0.95 * weight
-
-
 def test_first_of_equally_loaded_legs_is_named_independently_of_rounding() -> None:
     robot = qd.load("small_quadruped")  # left and right are mirror images of each other to the last digit
     p = Morphology.from_robot(robot)

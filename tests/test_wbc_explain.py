@@ -8,9 +8,7 @@ import pytest
 import quaddyn as qd
 from quaddyn.wbc import (
     ComTask,
-    ContactMotion,
     CustomTask,
-    FrictionPyramid,
     LinearConstraint,
     Loss,
     PostureTask,
@@ -71,12 +69,6 @@ def test_missing_contacts_are_no_cause_for_an_arm() -> None:
         "less than the required 1e+04 because of several limits together (torque, joint bounds)" in text
         and "contact" not in text
     )
-
-
-def test_tick_without_losses_has_no_cause() -> None:
-    robot = qd.load("go2")
-    command = WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
-    assert command.explain().splitlines()[1:] == ["no deficits: all tasks reach their targets"]
 
 
 def test_explanation_of_a_tipping_robot_names_the_foot_that_cannot_pull() -> None:
@@ -179,22 +171,6 @@ def test_deficits_in_a_singular_configuration_are_explained_by_it() -> None:
     (loss, *others) = explain_own(robot, q, [[Own(robot, tip, along)], [PostureTask(robot)]])
     assert not others and loss.deficit == pytest.approx(1.0)
     assert loss.cause == "the configuration, in which the rows of own have rank 1 instead of 3"
-
-
-@pytest.mark.parametrize(("faces", "across"), [(4, 0.212), (8, 0.277)])
-def test_friction_pyramid_is_named_with_the_friction_that_it_permits(faces: int, across: float) -> None:
-    """On a slope, too: the pyramid of 4 faces permits mu / sqrt(2) across its faces and mu along its edges."""
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    for normal in ((0.0, 0.0, 1.0), (0.0, 0.28, 0.96)):
-        com = ComTask(robot)
-        level_0 = [ContactMotion(robot), FrictionPyramid(faces=faces)]
-        wbc = WholeBodyController(robot, constraints=level_0, tasks=[[com]], friction=0.3)
-        for contact in wbc.contacts.values():
-            contact.normal = normal
-        com.reference(s.com, acceleration=np.array([4.0, 0.0, 0.0]))
-        (loss,) = [loss for loss in wbc.compute(s).losses() if loss.row == "com x"]
-        assert loss.cause.endswith(f"friction pyramid ({faces} faces: friction {across} to 0.3, by direction)")
 
 
 def test_order_of_equal_losses_and_contacts_does_not_depend_on_rounding() -> None:

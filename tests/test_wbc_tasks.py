@@ -176,3 +176,27 @@ def test_references_of_forces_take_effect_at_the_next_tick_and_belong_to_their_t
     wbc.add_contact(Contact(name="belly", frame=robot.bodies[0].name))
     np.testing.assert_array_equal(task.references["RR"], [9.0, 10.0, 11.0])
     np.testing.assert_array_equal(wbc.compute(s, robot.feet).inputs.force_references[0, :4], rows)
+
+
+def test_rotation_about_the_axis_is_free() -> None:
+    robot = qd.load("go2")
+    rng = np.random.default_rng(0)
+    s = qd.Dynamics(robot).update(robot.q_home, rng.normal(size=robot.nv))
+    task = FrameAxisTask(robot, "FL", axis="z")
+    n = task.position(s)
+    task.reference(rng.normal(size=3), rng.normal(size=3), rng.normal(size=3))
+    assert np.linalg.matrix_rank(task.jacobian(s)) == 2
+    for rows in (task.jacobian(s), task.error(s), task.velocity(s), task.desired(s)):
+        np.testing.assert_allclose(n @ rows, 0.0, atol=1e-12 * (1.0 + np.abs(rows).max()))
+
+
+def test_invalid_axes_and_directions_are_rejected() -> None:
+    robot = qd.load("go2")
+    with pytest.raises(qd.ArgumentError, match="axis: expected one of x, y, z"):
+        FrameAxisTask(robot, "FL", axis="w")
+    task = FrameAxisTask(robot, "FL")
+    for bad in (np.zeros(3), np.ones(2), np.array([np.nan, 0.0, 1.0]), np.array([np.inf, 0.0, 1.0])):
+        with pytest.raises(qd.ArgumentError, match=r"FL\.reference: position"):
+            task.reference(bad)
+    task.reference(np.array([0.0, 0.0, 5.0]))
+    np.testing.assert_array_equal(task.block[-3:], [0.0, 0.0, 1.0])
