@@ -11,7 +11,7 @@ from raising import raises
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionController, Morphology
-from quaddyn.locomotion.foothold_map import PATCH_RADIUS, FootholdMap, fit_planes
+from quaddyn.locomotion.foothold_map import FootholdMap
 from quaddyn.locomotion.gait import GaitScheduler
 from quaddyn.locomotion.ground_plane import GroundPlane, advance_on_map, advance_slope
 from quaddyn.locomotion.leg_margins import USABLE_REACH_FRACTION, compute_required_lowering, measure_leg_lengths
@@ -48,16 +48,6 @@ def test_map_in_millimeters_gives_one_warning() -> None:
         whole.advance(9.0, 9.0, 1e-3)
     assert len(caught) == 1
     foothold_map(lambda x, y: np.where(x > 1.0, 8.0, 1e-3 * rough(x, y)))  # a wall; warnings are errors in tests
-
-
-def test_nominal_foothold_is_used_on_smooth_terrain() -> None:
-    level = foothold_map(lambda x, y: 0.2 + 0.0 * x)
-    x, y, z, normal = level.choose_foothold(0.1234, -0.0567)  # type: ignore[misc]
-    assert (x, y) == (0.1234, -0.0567) and z == pytest.approx(0.2)
-    np.testing.assert_allclose(normal, [0.0, 0.0, 1.0], atol=1e-12)
-    x, y, z, normal = foothold_map(lambda x, y: 0.3 * x - 0.1 * y).choose_foothold(0.11, 0.07)  # type: ignore[misc]
-    assert (x, y) == (0.11, 0.07) and z == pytest.approx(0.3 * 0.11 - 0.1 * 0.07)
-    np.testing.assert_allclose(normal, np.array([-0.3, 0.1, 1.0]) / np.sqrt(1.1), atol=1e-12)
 
 
 def test_footholds_keep_distance_from_edges() -> None:
@@ -259,28 +249,6 @@ def test_invalid_terrain_is_rejected() -> None:
     raises(qd.ArgumentTypeError, "terrain", LocomotionController, robot, terrain=3.0)
     wrong = FootholdMap(lambda x, y: np.zeros(3), proportions())
     raises(qd.ArgumentError, "terrain", wrong.advance, 0.0, 0.0, 1e-3)
-
-
-def test_patch_planes_are_least_squares_fits() -> None:
-    rng, cell, steep, rough = np.random.default_rng(3), 0.05, 0.7, 0.02
-    heights = rng.normal(size=(15, 13))
-    heights[2, 3] = np.nan
-    slopes, cost = np.empty((15, 13, 2)), np.empty((15, 13))
-    fit_planes(heights, slopes, cost, cell, steep, rough, 0, len(heights))
-    x, y = (cell * a.ravel() for a in np.mgrid[-PATCH_RADIUS : PATCH_RADIUS + 1, -PATCH_RADIUS : PATCH_RADIUS + 1])
-    A = np.column_stack((np.ones_like(x), x, y))
-    for i, j in np.ndindex(*heights.shape):
-        patch = heights[
-            max(i - PATCH_RADIUS, 0) : i + PATCH_RADIUS + 1, max(j - PATCH_RADIUS, 0) : j + PATCH_RADIUS + 1
-        ].ravel()
-        if len(patch) < len(x) or np.isnan(patch).any():
-            assert cost[i, j] == np.inf and np.isnan(slopes[i, j]).all()
-            continue
-        plane = np.linalg.lstsq(A, patch)[0]
-        np.testing.assert_allclose(slopes[i, j], plane[1:], atol=1e-12)
-        far = np.abs(patch - A @ plane).max()
-        assert cost[i, j] == pytest.approx(plane[1:] @ plane[1:] / steep**2 + (far / rough) ** 2)
-    assert np.isfinite(cost).sum() > 30
 
 
 def test_trunk_is_lowered_for_feet_out_of_reach() -> None:
