@@ -12,6 +12,7 @@ import fuzz_mutants
 import fuzz_oracle
 import fuzzing
 import pytest
+from urdf_text import chain as fixed_chain
 
 from quaddyn.campaigns import run
 
@@ -34,15 +35,6 @@ def chain(**change: str) -> bytes:
 
 def case(data: bytes, root: str | None = "free") -> fuzzing.Case:
     return fuzzing.Case(0, "by hand", fuzzing.Base("chain", data, root, frozenset()), root, "text", data)
-
-
-def deep_tree() -> bytes:
-    """A tree so deep that the recursion of Pinocchio's importer overflows the stack."""
-    links = "".join(f'<link name="l{i}"/>' for i in range(10001))
-    joints = "".join(
-        f'<joint name="j{i}" type="fixed"><parent link="l{i}"/><child link="l{i + 1}"/></joint>' for i in range(10000)
-    )
-    return f'<robot name="deep">{links}{joints}</robot>'.encode()
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +133,8 @@ def test_harness_detects_differences_between_robot_and_file(pinocchio: fuzzing.C
 
 
 def test_harness_detects_a_crash_and_continues(tmp_path: Path, pinocchio: fuzzing.Child) -> None:
-    assert fuzzing.evaluate(case(deep_tree()), pinocchio, tmp_path).verdict == "crash"
+    # The recursion of Pinocchio's importer overflows the stack.
+    assert fuzzing.evaluate(case(fixed_chain(10001).encode()), pinocchio, tmp_path).verdict == "crash"
     assert fuzzing.evaluate(case(chain()), pinocchio, tmp_path).verdict == "loaded"
 
 

@@ -14,20 +14,31 @@ import pinocchio as pin
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises
+from slow_parameters import NIGHT
+from urdf_text import chain, star
 
+import quaddyn as qd
 from quaddyn.urdf import MeshFinder, parse
+from quaddyn.urdf import xml as xml_reader
+from quaddyn.urdf.loops import rotation_of_z_to
 from quaddyn.urdf.reader import rotation_from_rpy
+from quaddyn.urdf.srdf import disabled_collisions
 from quaddyn.urdf.tree import (
     JOINT_NQ,
     JOINT_NV,
     BoxShape,
     CapsuleShape,
     CylinderShape,
+    Finding,
     MeshShape,
     Pose,
     SphereShape,
+    Tree,
+    Where,
     first_largest,
 )
+from quaddyn.urdf.xml import read_xml, shorten
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 
@@ -101,18 +112,6 @@ def test_joints_have_the_number_of_coordinates_of_pinocchio() -> None:
     assert sizes == {"fixed": (0, 0)} | {kind: (model.nq, model.nv) for kind, model in models.items()}
 
 
-def test_inertia_is_rotated_into_the_axes_of_the_link() -> None:
-    link = (
-        '<inertial><origin xyz="0.1 0 0" rpy="0 0 1.5707963267948966"/><mass value="2"/>'
-        '<inertia ixx="1" ixy="0" ixz="0" iyy="2" iyz="0" izz="2.5"/></inertial>'
-    )
-    inertial = parse(pendulum(link=link)).links_by_name["arm"].inertial
-    assert inertial is not None
-    assert inertial.mass == 2.0
-    assert inertial.com.tolist() == [0.1, 0, 0]
-    assert inertial.inertia == pytest.approx(np.diag([2.0, 1.0, 2.5]), abs=1e-15)
-
-
 def test_every_element_has_its_line_number() -> None:
     text = pendulum().replace("<link", "\n<link").replace("<joint", "\n<joint")
     tree = parse(text, file="p.urdf")
@@ -128,8 +127,8 @@ def test_shapes_are_read() -> None:
         '<capsule radius="0.1" length="2"/>': CapsuleShape(0.1, 2),
         '<mesh filename="package://a/b.stl" scale="1 -1 1"/>': MeshShape("package://a/b.stl", None, (1, -1, 1)),
     }
-    for xml, shape in shapes.items():
-        link = f'{INERTIAL}<visual><geometry>{xml}</geometry><material name="red"/></visual>'
+    for element, shape in shapes.items():
+        link = f'{INERTIAL}<visual><geometry>{element}</geometry><material name="red"/></visual>'
         material = '<material name="red"><color rgba="1 0 0 1"/></material>'
         (visual,) = parse(pendulum(link=link, extra=material)).links_by_name["arm"].visuals
         assert visual.shape == shape
@@ -224,3 +223,519 @@ def test_first_largest_returns_the_first_of_tied_values() -> None:
     assert first_largest([0.0, 1e-17, -1e-17], 1.0) == 0 and first_largest([0.0, 1e-17]) == 1
     assert first_largest([-np.inf, -np.inf]) == 0 and first_largest([1.0, np.inf, np.inf]) == 1
     assert first_largest([-np.inf, 3.0, 3.0]) == 1
+
+
+# -- findings and errors of the urdf reader, and the bounds at which they occur ---------------------------------------
+AXIS = '<axis xyz="0 1 0"/>'
+LIMIT = '<limit lower="-1" upper="2" effort="3" velocity="4"/>'
+HINGE = '<text>:1: <joint name="hinge">'
+ARM = '<text>:1: <link name="arm">'
+VISUAL, SOLID = f"{ARM}<visual>", f"{ARM}<collision>"
+DUMMY, SPECIFIED = "a dummy link needs no <inertial>", "the specification requires it"
+
+
+def limit(numbers: str) -> str:
+    return pendulum(f"{AXIS}<limit {numbers}/>")
+
+
+def shape(text: str, tag: str = "visual") -> str:
+    return pendulum(link=f"{INERTIAL}<{tag}><geometry>{text}</geometry></{tag}>")
+
+
+def moments(x: float, y: float, z: float) -> str:
+    own = INERTIAL.replace('ixx="1"', f'ixx="{x!r}"').replace('iyy="1"', f'iyy="{y!r}"')
+    return pendulum(link=own.replace('izz="1"', f'izz="{z!r}"'))
+
+
+def origin(numbers: str) -> str:
+    return pendulum(f"<origin {numbers}/>{AXIS}{LIMIT}")
+
+
+def tag(text: str) -> str:
+    return pendulum(extra=text)
+
+
+def loop(inner: str, kind: str = "spherical", name: str = "l") -> str:
+    return tag(f'<loop_joint name="{name}" type="{kind}">{inner}</loop_joint>')
+
+
+ENDS = '<link1 link="base"/><link2 link="arm" xyz="1 2 3"/>'
+MASSLESS = pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="0"'))
+BALL = '<ball_constraint_body_A name="base"/><ball_constraint_p_AP value="0 0 1"/>'
+
+FINDINGS = [
+    (pendulum(), []),
+    (pendulum(link=f"{INERTIAL}<inertail/>"), [f"{ARM}<inertail>: unknown element <inertail> in <link> is ignored"]),
+    (pendulum(f'<axis xyz="0 1 0" unit="m"/>{LIMIT}'), [f"{HINGE}<axis>: unknown attribute unit='m' is ignored"]),
+    (pendulum(f'{AXIS}<limit lower="-1" uper="2" effort="3" velocity="4"/>'),
+     [f"{HINGE}<limit>: unknown attribute uper='2' is ignored",
+      f"{HINGE}<limit>: lower is given without upper, which is 0 by the specification"]),
+    (pendulum(link=f'{INERTIAL}<mass value="1"/>'), [f"{ARM}<mass>: <mass> in <link> is ignored"]),
+    (pendulum(link=f"{INERTIAL}<visual/><collision><geometry/></collision>"),
+     [f"{VISUAL}: <visual> has no shape and is ignored",
+      f"{SOLID}: <collision> has no shape and is ignored"]),
+    (shape('<sphere radius="0"/>'), [f"{VISUAL}<geometry><sphere>: radius='0': a sphere of size 0 is ignored"]),
+    (shape('<sphere radius="0"/>', "collision"),
+     [f"{SOLID}<geometry><sphere>: radius='0': the sphere of radius 0 is treated as a point"]),
+    (shape('<box size="1 0 1"/>', "collision"), [f"{SOLID}<geometry><box>: size='1 0 1': a box of size 0 is ignored"]),
+    (shape('<cylinder radius="1" length="-1"/>'),
+     [f"{VISUAL}<geometry><cylinder>: length=-1: a size must not be negative"]),
+    (tag('<material name="m"><color rgba="1, 0.5 0"/></material>'),
+     ["<text>:1: <material name=\"m\"><color>: rgba='1, 0.5 0': expected 4 numbers separated by blanks"]),
+    (tag('<material name="m"><color rgba="red"/></material>'),
+     ["<text>:1: <material name=\"m\"><color>: rgba='red': expected 4 number(s), got 1"]),
+    (shape('<mesh filename=" "/>'), [f"{VISUAL}<geometry><mesh>: filename is empty"]),
+    (tag('<macro xmlns="http://ros.org/xacro"/>'),
+     ["<text>:1: <{http://ros.org/xacro}macro>: <{http://ros.org/xacro}macro> is a macro that was not expanded"]),
+    (tag('<macro xmlns="http://elsewhere.org"/>'), []),
+    (pendulum(f"{AXIS}{AXIS}{LIMIT}"), [f"{HINGE}<axis>: <axis> is repeated identically"]),
+    (MASSLESS, [f"{ARM}<inertial>: the mass is 0 (principal moments 1, 1, 1)"]),
+    (moments(0.0, 0.0, 0.0), [f"{ARM}<inertial>: all moments of inertia are 0"]),
+    (moments(1.0, 1.0, -1.0),
+     [f"{ARM}<inertial>: the inertia is not positive semi-definite (principal moments -1, 1, 1)"]),
+    (moments(1.0, 1.0, 3.0),
+     [f"{ARM}<inertial>: the inertia violates the triangle inequality (principal moments 1, 1, 3)"]),
+    (moments(-1.1e-9, 1.0, 1.0),
+     [f"{ARM}<inertial>: the inertia is not positive semi-definite (principal moments -1.1e-09, 1, 1)"]),
+    (moments(-0.9e-9, 1.0, 1.0), []),
+    (moments(-1.8e-9, 2.0, 2.0), []),
+    (moments(0.5, 0.5, 1.0 + 1.1e-9),
+     [f"{ARM}<inertial>: the inertia violates the triangle inequality (principal moments 0.5, 0.5, 1)"]),
+    (moments(0.5, 0.5, 1.0 + 0.9e-9), []),
+    (shape('<sphere radius="1"/><sphere radius="1"/>'),
+     [f"{VISUAL}<geometry><sphere>: <sphere> is repeated identically"]),
+    (shape('<mesh filename="a.stl"/>'),
+     [f"{VISUAL}<geometry><mesh>: filename='a.stl': the file is not in the package roots"]),
+    (shape('<mesh filename="p/a.stl"/><odd/>'),
+     [f"{VISUAL}<geometry><odd>: unknown element <odd> in <geometry> is ignored",
+      f"{VISUAL}<geometry><mesh>: filename='p/a.stl': the file is not in the package roots"]),
+    (pendulum('<dynamics damping="1"/>', kind="floating"),
+     [f"{HINGE}<dynamics>: damping and friction of a floating joint are not supported and are ignored"]),
+    (pendulum(f'{AXIS}<dynamics damping="1"/>', kind="planar"),
+     [f"{HINGE}<dynamics>: damping and friction of a planar joint are not supported and are ignored"]),
+    (pendulum('<dynamics damping="1"/>', kind="fixed"), []),
+    (pendulum(f'<axis xyz="0 1.0011 0"/>{LIMIT}'), [f"{HINGE}<axis>: xyz='0 1.0011 0': the length is 1.0011"]),
+    (pendulum(f'<axis xyz="0 1.0009 0"/>{LIMIT}'), []),
+    (pendulum(f'<axis xyz="0 0.001 0"/>{LIMIT}'), [f"{HINGE}<axis>: xyz='0 0.001 0': the length is 0.001"]),
+    (pendulum(AXIS), [f"{HINGE}: a revolute joint has no <limit> and is assumed to be unlimited"]),
+    (pendulum(AXIS, kind="prismatic"), [f"{HINGE}: a prismatic joint has no <limit> and is assumed to be unlimited"]),
+    (pendulum(AXIS, kind="continuous"), []),
+    (limit('lower="-1" upper="2" effort="0" velocity="0"'),
+     [f"{HINGE}<limit>: effort and velocity are both 0, which some exporters write for unknown limits"]),
+    (limit('lower="-1" upper="2" effort="3" velocity="0"'), [f"{HINGE}<limit>: velocity=0 would prevent any motion"]),
+    (limit('lower="-1" upper="2" effort="0" velocity="4"'), []),
+    (limit('lower="-1" upper="2"'),
+     [f"{HINGE}<limit>: no velocity limit is given",
+      f"{HINGE}<limit>: no effort limit is given"]),
+    (limit('effort="3" velocity="4"'),
+     [f"{HINGE}<limit>: lower and upper are not given: the default (0, 0) of the specification would lock the joint"]),
+    (limit('lower="-1" effort="3" velocity="4"'),
+     [f"{HINGE}<limit>: lower is given without upper, which is 0 by the specification"]),
+    (limit('upper="1" effort="3" velocity="4"'),
+     [f"{HINGE}<limit>: upper is given without lower, which is 0 by the specification"]),
+    (limit('lower="1" upper="1" effort="3" velocity="4"'),
+     [f"{HINGE}<limit>: lower and upper are both 1, so that the joint is locked"]),
+    (tag('<transmission><joint name="hinge"/><actuator><mechanicalReduction>x</mechanicalReduction></actuator>'
+         "</transmission>"),
+     ["<text>:1: <transmission><actuator><mechanicalReduction>: the reduction 'x' is not a number other than 0 "
+      "and is ignored"]),
+    (tag('<transmission><joint name="hinge"/></transmission><transmission name="t"><joint name="hinge">'
+         "<mechanicalReduction>2</mechanicalReduction></joint></transmission>"),
+     ["<text>:1: <transmission name=\"t\">: another transmission already defines the reduction of joint 'hinge'"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), FINDINGS)
+def test_finding_states_location_and_problem(text: str, expected: list[str]) -> None:
+    """The advice, after a semicolon, is not compared."""
+    assert [str(finding).split("; ")[0] for finding in parse(text).findings] == [
+        f"warning: {each}" for each in expected
+    ]
+
+
+REFUSALS = [
+    ("<robot", "the file is not well-formed XML: unclosed token: line 1, column 0"),
+    ("", "the file is not well-formed XML: no element found: line 1, column 0"),
+    ("<a\0/>", "the text has a NUL character at index 2, which XML does not allow"),
+    ('<robot name="\ud800"/>', "the text is not valid Unicode (surrogates not allowed at index 13)"),
+    ("<!DOCTYPE robot><robot/>", "document types, entities and external references are not accepted (DTDForbidden)"),
+    ("<sdf/>", ":1: <sdf>: the root element must be <robot>, not <sdf>"),
+    ("<robot/>", "the file has no <link>"),
+    (pendulum(f'<axis xyz="0 1 0"/><axis xyz="0 0 1"/>{LIMIT}'),
+     f"{HINGE}<axis>: <joint> has a second, different <axis>"),
+    (pendulum().replace('<parent link="base"/>', ""), f"{HINGE}: <parent> is missing"),
+    (pendulum().replace('<child link="arm"/>', "<child/>"), f"{HINGE}<child>: attribute 'link' is missing"),
+    (pendulum(f'<axis xyz="0 1"/>{LIMIT}'), f"{HINGE}<axis>: xyz='0 1': expected 3 number(s), got 2"),
+    (pendulum(f'<axis xyz=""/>{LIMIT}'), f"{HINGE}<axis>: xyz='': expected 3 number(s), got 0"),
+    (limit('lower=" " upper="2" effort="3" velocity="4"'), f"{HINGE}<limit>: lower=' ': expected 1 number(s), got 0"),
+    (pendulum(f'<axis xyz="0 x 0"/>{LIMIT}'), f"{HINGE}<axis>: xyz='0 x 0': 'x' is not a finite decimal number"),
+    (origin('xyz="0 0 1000.1"'), f"{HINGE}<origin>: xyz='0 0 1000.1': the magnitude exceeds 1000"),
+    (origin('rpy="0 0 1e999"'), f"{HINGE}<origin>: rpy='0 0 1e999': the magnitude exceeds 10000"),
+    (pendulum().replace('name="arm"', 'name=""', 1),
+     "<text>:1: <link name=\"\">: name='' is empty, is longer than 256 characters or has control characters"),
+    (pendulum().replace('name="arm"', 'name="universe"', 1),
+     "<text>:1: <link name=\"universe\">: the name 'universe' is reserved for the root of the model"),
+    (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="-1"')),
+     f"{ARM}<inertial><mass>: value=-1: a mass must not be negative"),
+    (shape('<sphere radius="1"/><sphere radius="2"/>', "collision"),
+     f"{SOLID}<geometry><sphere>: <geometry> of <collision> has a second shape"),
+    (shape("<cone/>", "collision"), f"{SOLID}<geometry>: <geometry> of <collision> has no supported shape"),
+    (shape('<cylinder radius="1" length="-1"/>', "collision"),
+     f"{SOLID}<geometry><cylinder>: length=-1: a size must not be negative"),
+    (shape('<box size="1 -1 1"/>', "collision"), f"{SOLID}<geometry><box>: size='1 -1 1': sizes must not be negative"),
+    (shape('<mesh filename=" "/>', "collision"), f"{SOLID}<geometry><mesh>: filename is empty"),
+    (shape('<mesh filename="a.stl" scale="1 1"/>', "collision"),
+     f"{SOLID}<geometry><mesh>: scale='1 1': expected 3 number(s), got 2"),
+    (pendulum(kind="hinge"), f"{HINGE}: type='hinge' is not a URDF joint type"),
+    (pendulum(f'{AXIS}{LIMIT}<dynamics friction="-0.5"/>'),
+     f"{HINGE}<dynamics>: friction=-0.5: the value must not be negative, which would create energy"),
+    (pendulum(f'<axis xyz="0 0.00099 0"/>{LIMIT}'), f"{HINGE}<axis>: xyz='0 0.00099 0': the axis has length 0.00099"),
+    (limit('lower="2" upper="1" effort="3" velocity="4"'), f"{HINGE}<limit>: lower=2 is greater than upper=1"),
+    (limit('lower="1e6" upper="1e7" effort="3" velocity="4"'),
+     f"{HINGE}<limit>: lower=1e+06, upper=1e+07: the joint can never be in this range"),
+    (limit('lower="-1e7" upper="-1e6" effort="3" velocity="4"'),
+     f"{HINGE}<limit>: lower=-1e+07, upper=-1e+06: the joint can never be in this range"),
+    (limit('lower="-1" upper="2" effort="-3" velocity="4"'),
+     f"{HINGE}<limit>: effort=-3: a limit must not be negative"),
+    (tag('<link name="arm"/>'), f"{ARM}: another link has the same name (line 1)"),
+    (pendulum().replace('child link="arm"', 'child link="ram"'), f"{HINGE}: its child link 'ram' does not exist"),
+    (pendulum().replace('parent link="base"', 'parent link="bas"'), f"{HINGE}: its parent link 'bas' does not exist"),
+    (tag('<joint name="again" type="fixed"><parent link="base"/><child link="arm"/></joint>'),
+     "<text>:1: <joint name=\"again\">: link 'arm' is already the child of joint 'hinge', so that the joints "
+     "form a closed loop"),
+    (tag("".join(f'<link name="{n}"/>' for n in "cdefg")), "the file has 6 root links (base, c, d, e, f)"),
+    (pendulum().replace('parent link="base"', 'parent link="arm"').replace('<link name="base"/>', ""),
+     "the file has no root link, because the joints form a cycle"),
+    (tag('<link name="c"/><joint name="round" type="fixed"><parent link="c"/><child link="c"/></joint>'),
+     '<text>:1: <link name="c">: the link is not connected to the root, because its joints form a cycle'),
+    (loop(ENDS, "screw"), "<text>:1: <loop_joint name=\"l\">: type='screw' is not a type of loop joint"),
+    (loop(f'{ENDS}<axis xyz="0 0.001 0"/>', "revolute"), '<text>:1: <loop_joint name="l">: the <axis> has length 0'),
+    (loop('<link1 link="base"/>'), '<text>:1: <loop_joint name="l">: <link2> is missing'),
+    (loop(ENDS.replace("arm", "ram")), "<text>:1: <loop_joint name=\"l\">: link 'ram' does not exist"),
+    (loop(ENDS).replace("</robot>", f'<loop_joint name="l" type="fixed">{ENDS}</loop_joint></robot>'),
+     '<text>:1: <loop_joint name="l">: another loop has the same name'),
+    (tag(f'<ball_constraint>{BALL}</ball_constraint>'),
+     "<text>:1: <ball_constraint>: the constraint lacks body_B or p_BQ"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), REFUSALS)
+def test_error_states_location_and_problem(text: str, expected: str) -> None:
+    with pytest.raises(qd.ModelError) as caught:
+        parse(text)
+    whole = {"<": "", ":": "<text>"}.get(expected[0], "<text>: ") + expected
+    assert str(caught.value).split("; ")[0] == whole
+
+
+def test_texts_of_locations_and_findings_omit_missing_parts() -> None:
+    assert str(Where("a.urdf", 0, "")) == "a.urdf" and str(Where("a.urdf", 7, "")) == "a.urdf:7"
+    assert str(Where("a.urdf", 0, "<link>")) == "a.urdf: <link>"
+    assert str(Finding("note", Where("a.urdf", 7, "<link>"), "odd")) == "note: a.urdf:7: <link>: odd"
+
+
+@pytest.mark.parametrize(
+    ("inside", "beyond"),
+    [
+        (origin('xyz="1000 -1000 0"'), origin('xyz="-1000.1 0 0"')),
+        (origin('rpy="10000 -10000 0"'), origin('rpy="0 -10000.1 0"')),
+        (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="1e6"')),
+         pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="1000001"'))),
+        (pendulum(f'{AXIS}{LIMIT}<dynamics damping="1e6"/>'), pendulum(f'{AXIS}{LIMIT}<dynamics damping="1000001"/>')),
+        (shape('<sphere radius="1e3"/>', "collision"), shape('<sphere radius="1000.1"/>', "collision")),
+        (shape('<box size="1e3 1e3 1e3"/>', "collision"), shape('<box size="1 1 1000.1"/>', "collision")),
+        (shape('<mesh filename="a" scale="1e6 -1e6 1"/>', "collision"),
+         shape('<mesh filename="a" scale="1000001 1 1"/>', "collision")),
+        (loop(ENDS + '<axis xyz="0 0.0011 0"/>', "revolute"), loop(ENDS + '<axis xyz="0 1000.1 0"/>', "revolute")),
+        (loop('<link1 link="base" rpy="1e4 0 0"/><link2 link="arm"/>'),
+         loop('<link1 link="base" rpy="10000.1 0 0"/><link2 link="arm"/>')),
+        (pendulum().replace('"arm"', f'"{"a" * 256}"'), pendulum().replace('"arm"', f'"{"a" * 257}"')),
+        (pendulum().replace('"arm"', '"a b~\u00e9"'), pendulum().replace('"arm"', '"a\x7fb"')),
+        (pendulum().replace('"arm"', '"a b"'), pendulum().replace('"arm"', '"a&#9;b"')),
+    ],
+)  # fmt: skip
+def test_bounds_have_their_documented_values_and_are_inclusive(inside: str, beyond: str) -> None:
+    parse(inside)
+    raises(qd.ModelError, r"exceeds|control characters", parse, beyond)
+
+
+def limits(text: str) -> tuple[float, float, float, float]:
+    found = parse(text).joints_by_name["hinge"].limits
+    return found.lower, found.upper, found.velocity, found.effort
+
+
+def test_limits_of_a_million_or_more_mean_unlimited() -> None:
+    most = "1.7976931348623157e308"
+    for big in ("1e6", most):
+        assert limits(limit(f'lower="-{big}" upper="{big}" effort="{big}" velocity="{big}"')) == (
+            -math.inf, math.inf, math.inf, math.inf,
+        )  # fmt: skip
+    assert limits(limit('lower="-999999" upper="999999" effort="999998" velocity="999997"')) == (
+        -999999.0, 999999.0, 999997.0, 999998.0,
+    )  # fmt: skip
+    assert limits(limit('lower="-1e6" upper="-999999" effort="3" velocity="4"'))[:2] == (-math.inf, -999999.0)
+    assert limits(limit('lower="999999" upper="1e6" effort="3" velocity="4"'))[:2] == (999999.0, math.inf)
+
+
+def test_zero_velocity_limits_mean_unlimited_and_zero_effort_only_with_them() -> None:
+    assert limits(limit('lower="-1" upper="2" effort="0" velocity="0"')) == (-1.0, 2.0, math.inf, math.inf)
+    assert limits(limit('lower="-1" upper="2" effort="3" velocity="0"')) == (-1.0, 2.0, math.inf, 3.0)
+    assert limits(limit('lower="-1" upper="2" effort="0" velocity="4"')) == (-1.0, 2.0, 4.0, 0.0)
+    assert limits(limit('effort="3" velocity="4"')) == (-math.inf, math.inf, 4.0, 3.0)
+    assert limits(limit('lower="-1" effort="3" velocity="4"')) == (-1.0, 0.0, 4.0, 3.0)
+    wheel = pendulum(f'{AXIS}<limit lower="-1" upper="1" effort="3" velocity="4"/>', kind="continuous")
+    assert limits(wheel) == (-math.inf, math.inf, 4.0, 3.0)
+    assert limits(pendulum(AXIS)) == limits(pendulum(AXIS, kind="continuous")) == (-math.inf, *[math.inf] * 3)
+
+
+def test_omitted_values_have_the_defaults_of_the_specification() -> None:
+    joint = parse(pendulum(f'{LIMIT}<mimic joint="hinge"/>')).joints_by_name["hinge"]
+    assert (
+        joint.axis.tolist()
+        == parse(pendulum(f"<axis/>{LIMIT}")).joints_by_name["hinge"].axis.tolist()
+        == [1.0, 0.0, 0.0]
+    )
+    assert joint.mimic is not None and (joint.mimic.multiplier, joint.mimic.offset) == (1.0, 0.0)
+    assert (joint.damping, joint.friction, joint.armature, joint.at_home, joint.loop) == (0.0, 0.0, 0.0, 0.0, None)
+    assert joint.placement.homogeneous.tolist() == np.eye(4).tolist()
+    assert not joint.independent and parse(pendulum()).joints_by_name["hinge"].independent
+    turned = parse(origin('rpy="0 0 1"')).joints_by_name["hinge"].placement
+    moved = parse(origin('xyz="0 0 1"')).joints_by_name["hinge"].placement
+    assert turned.translation.tolist() == [0.0, 0.0, 0.0] and moved.rotation.tolist() == np.eye(3).tolist()
+    np.testing.assert_array_equal(turned.rotation, rotation_from_rpy(0.0, 0.0, 1.0))
+    fixed = parse(pendulum('<axis xyz="0 0 0"/><mimic joint="x"/><limit effort="-1"/>', kind="fixed")).joints_by_name[
+        "hinge"
+    ]
+    assert fixed.mimic is None and fixed.limits.effort == math.inf
+    tree = parse(pendulum().replace(' name="pendulum"', ""))
+    assert tree.name == "robot" and tree.root.name == "base" and tree.root.inertial is None
+    assert [j.name for j in tree.children["base"]] == ["hinge"] and tree.children["arm"] == ()
+    assert tree.parent_joint["arm"].name == "hinge"
+
+
+def read_color(material: str, known: str = "", tag: str = "visual") -> object:
+    link = f'{INERTIAL}<{tag}><geometry><sphere radius="1"/></geometry>{material}</{tag}>'
+    found = parse(pendulum(link=link, extra=known)).links_by_name["arm"]
+    (one,) = found.visuals or found.collisions
+    return one.rgba
+
+
+def test_color_of_an_element_takes_precedence_over_its_named_material() -> None:
+    red, blue = '<color rgba="1 0 0 0.5"/>', '<color rgba="0 0 1 1"/>'
+    known = f'<material name="m">{blue}</material>'
+    assert read_color(f'<material name="m">{red}</material>', known) == (1.0, 0.0, 0.0, 0.5)
+    assert read_color('<material name="m"/>', known) == (0.0, 0.0, 1.0, 1.0)
+    assert read_color('<material name="n"/>', known) is read_color("", known) is None
+    assert read_color('<material name="m"><color/></material>') == (0.5, 0.5, 0.5, 1.0)
+    assert read_color('<material name="m"/>', known, "collision") is None
+
+
+def test_visual_and_collision_shapes_keep_their_placements() -> None:
+    both = (
+        '<visual><origin xyz="1 2 3"/><geometry><box size="1 2 3"/></geometry></visual>'
+        '<collision><origin xyz="3 2 1"/><geometry><capsule radius="1" length="2"/></geometry></collision>'
+    )
+    link = parse(pendulum(link=INERTIAL + both)).links_by_name["arm"]
+    assert [v.shape for v in link.visuals] == [BoxShape((1.0, 2.0, 3.0))]
+    assert [c.shape for c in link.collisions] == [CapsuleShape(1.0, 2.0)]
+    assert link.visuals[0].placement.translation.tolist() == [1.0, 2.0, 3.0]
+    assert link.collisions[0].placement.translation.tolist() == [3.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("make", "most", "expected"),
+    [
+        (
+            lambda n: chain(n + 1),
+            128,
+            '<text>:1: <joint name="j128">: the chain of joints from the root to this joint has more than 128 '
+            "joints; shorten the chain",
+        ),
+        (star, 2000, "<text>: the file has 2001 links, but at most 2000 are accepted"),
+        pytest.param(
+            lambda n: pendulum(link=INERTIAL + '<visual><geometry><sphere radius="1"/></geometry></visual>' * n),
+            20_000,
+            "<text>: the file has 20001 <visual> and <collision> elements, but at most 20000 are accepted",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_files_up_to_the_stated_size_are_read_and_larger_ones_are_not(make, most: int, expected: str) -> None:
+    assert isinstance(parse(make(most)), Tree)
+    with pytest.raises(qd.ModelError) as caught:
+        parse(make(most + 1))
+    assert str(caught.value) == expected
+
+
+def test_number_and_nesting_depth_of_elements_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert xml_reader.MAX_ELEMENTS == 200_000
+    most = 200_000 if NIGHT else 2_000
+    monkeypatch.setattr(xml_reader, "MAX_ELEMENTS", most)
+    assert len(read_xml("<a>" * 63 + "<b/>" + "</a>" * 63, "f").children_with_tag("a")) == 1
+    with pytest.raises(qd.ModelError, match=r"<b>: elements are nested more than 64 deep; reduce the nesting$"):
+        read_xml("<a>" * 64 + "<b/>" + "</a>" * 64, "f")
+    assert len(read_xml(f"<r>{'<a/>' * (most - 1)}</r>", "f").children) == most - 1
+    with pytest.raises(
+        qd.ModelError,
+        match=rf"f:1: <a>: the file has more than {most} elements, which is not accepted; remove elements "
+        "that are not needed$",
+    ):
+        read_xml(f"<r>{'<a/>' * most}</r>", "f")
+
+
+def test_documents_are_read_up_to_sixteen_megabytes() -> None:
+    most = 16 * 1024 * 1024
+    assert read_xml(b"<r/>" + b" " * (most - 4), "f").tag == "r"
+    for text in (b"<r/>" + b" " * (most - 3), "<r/>" + " " * (most - 3)):
+        with pytest.raises(qd.ModelError) as caught:
+            read_xml(text, "f")
+        assert str(caught.value) == (
+            "f: the file has 16777217 bytes, but at most 16777216 are accepted; move meshes into separate files"
+        )
+
+
+def test_long_texts_are_truncated_and_long_words_are_shortened() -> None:
+    (short, long) = read_xml(f"<r><a>12&amp;3</a><a>{'x' * 200}</a></r>", "f")
+    assert short.text == "12&3" and long.text == "x" * 64
+    pieces = "".join(f"{'y' * 40}<!-- -->" for _ in range(3))
+    assert read_xml(f"<r>{pieces}</r>", "f").text == "y" * 80
+    assert shorten("x" * 400) == "x" * 400
+    assert shorten("a" * 200 + "b" * 101 + "c" * 100) == f"{'a' * 200} ... {'c' * 100}"
+    assert shorten("abcdefghi", 8) == "abcd ... hi"
+
+
+def test_elements_are_equal_only_if_their_whole_content_is_equal() -> None:
+    one, *others = read_xml(
+        '<r><a x="1" y="2"><b/><c/></a><a y="2" x="1"> <b/>t<c/></a><a x="1" y="2"><b/><d/></a><a x="1" y="2"><b/></a>'
+        '<a x="1"><b/><c/></a><b x="1" y="2"><b/><c/></b></r>',
+        "f",
+    )
+    assert [one.equals(other) for other in others] == [True, False, False, False, False]
+
+
+def test_findings_are_in_line_order() -> None:
+    text = pendulum(f'<axis xyz="0 2 0"/>{LIMIT}', extra="\n<odd/>").replace("<link", "\n<link", 1)
+    assert [finding.where.line for finding in parse(text).findings] == [2, 3]
+
+
+@pytest.mark.parametrize("axis", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (0, -1, 0), (0.6, 0, -0.8), (-0.48, 0.6, 0.64)])
+def test_rotation_of_z_to_an_axis_is_the_smallest(axis: tuple[float, float, float]) -> None:
+    R = rotation_of_z_to(np.array(axis, dtype=float))
+    np.testing.assert_allclose(R[:, 2], axis, atol=1e-15)
+    np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-15)
+    assert np.linalg.det(R) == pytest.approx(1.0)
+    assert np.trace(R) == pytest.approx(1.0 + 2.0 * axis[2])  # the angle is that between z and the axis
+    assert not R.flags.writeable
+
+
+def test_loops_are_read_with_their_frames() -> None:
+    (one,) = parse(loop(ENDS)).loops
+    assert (one.kind, one.link_a, one.link_b, one.dependent) == ("point", "base", "arm", ())
+    assert one.placement_a.homogeneous.tolist() == np.eye(4).tolist()
+    assert one.placement_b.translation.tolist() == [1.0, 2.0, 3.0]
+    (default,) = parse(loop(ENDS, "revolute")).loops
+    assert default.kind == "revolute" and default.placement_a.rotation[:, 2] == pytest.approx([1.0, 0.0, 0.0])
+    ends = ENDS.replace('link="arm"', 'link="arm" rpy="0 0 1"')
+    (turned,) = parse(loop(ends + '<axis xyz="0 3 0"/>', "continuous")).loops
+    assert turned.placement_a.rotation[:, 2] == pytest.approx([0.0, 1.0, 0.0])
+    assert turned.placement_b.rotation[:, 2] == pytest.approx(rotation_from_rpy(0.0, 0.0, 1.0)[:, 1])
+    (weld,) = parse(loop(ENDS, "fixed").replace('type="fixed"', 'type="fixed" dependent=" a  b "')).loops
+    assert weld.kind == "weld" and weld.dependent == ("a", "b")
+    ball = BALL + '<ball_constraint_body_B name="arm"/><ball_constraint_p_BQ value="1 0 0"/>'
+    first, second = parse(tag(f"<ball_constraint>{ball}</ball_constraint>" * 2)).loops
+    assert (first.name, second.name) == ("ball_constraint_1", "ball_constraint_2")
+    assert (first.link_a, first.link_b, first.kind) == ("base", "arm", "point")
+    assert first.placement_a.translation.tolist() == [0.0, 0.0, 1.0]
+    assert first.placement_b.translation.tolist() == [1.0, 0.0, 0.0]
+
+
+def transmissions(*texts: str) -> list[tuple[str, float]]:
+    tags = "".join(f"<transmission>{text}</transmission>" for text in texts)
+    return [(each.joints[0], each.ratios[0][0]) for each in parse(tag(tags)).transmissions]
+
+
+def test_transmissions_of_one_joint_and_one_motor_are_read() -> None:
+    def gear(value: str) -> str:
+        return f"<mechanicalReduction>{value}</mechanicalReduction>"
+
+    joint = '<joint name="hinge"/>'
+    assert transmissions(f"{joint}<actuator>{gear('5')}</actuator>") == [("hinge", 5.0)]
+    assert transmissions(f'<joint name="hinge">{gear("-2")}</joint><actuator>{gear("5")}</actuator>') == [
+        ("hinge", 5.0)
+    ]
+    assert transmissions(f"{joint}{gear('1e-3')}") == [("hinge", 1e-3)]
+    assert transmissions(joint) == [("hinge", 1.0)]
+    for odd in ("0", "x", "inf", "nan"):
+        assert transmissions(f"{joint}{gear(odd)}", f"{joint}{gear('3')}") == [("hinge", 3.0)]
+    assert transmissions("<joint/>", joint * 2, f"{joint}<actuator/><actuator/>", "<actuator/>") == []
+    assert transmissions(f"{joint}{gear('2')}", f"{joint}{gear('2')}") == [("hinge", 2.0)]
+
+
+def test_disabled_pairs_of_an_srdf_are_read_in_order(tmp_path: Path) -> None:
+    text = '<robot name="r"><disable_collisions link1="a" link2="b" reason="Never"/><group/>{}</robot>'
+    pairs = text.format('<disable_collisions link1="b" link2="c"/>')
+    file = tmp_path / "r.srdf"
+    file.write_text(pairs, encoding="utf-8")
+    assert disabled_collisions(pairs) == disabled_collisions(file) == disabled_collisions(f"\n{pairs}")
+    assert disabled_collisions(pairs) == (("a", "b", "Never"), ("b", "c", ""))
+    with pytest.raises(qd.ModelError) as caught:
+        disabled_collisions(text.format('<disable_collisions link1="b"/>'))
+    assert (
+        str(caught.value)
+        == "<text>:1: <disable_collisions>: expected the attributes link1 and link2, got {'link1': 'b'}"
+    )
+    for tag in ("group", "sdf"):
+        file.write_text(f"<{tag}/>", encoding="utf-8")
+        with pytest.raises(qd.ModelError) as caught:
+            disabled_collisions(file)
+        assert str(caught.value) == f"{file}: expected <robot>, got <{tag}>; is this an SRDF?"
+
+
+def test_pairs_disabled_by_default_in_an_srdf_can_be_enabled() -> None:
+    text = '<robot name="r">{}</robot>'
+    default = text.format(
+        '<disable_default_collisions link="b"/><enable_collisions link1="c" link2="b"/><joint_property/>'
+    )
+    assert disabled_collisions(default, "abc") == (("b", "a", "by default"),)
+    for odd, says in (
+        ('<disable_colisions link1="a" link2="b"/>', "did you mean <disable_collisions>?"),
+        ('<Enable_Collisions link1="a" link2="b"/>', "did you mean <enable_collisions>?"),
+        ('|disable_collisions link1="a" link2="b"/>', "text was found outside of all elements: '|disable_collisions"),
+        ("<disable_default_collisions/>", "expected the attributes link, got {}"),
+    ):
+        with pytest.raises(qd.ModelError) as caught:
+            disabled_collisions(text.format(odd))
+        assert says in str(caught.value)
+
+
+def test_mesh_names_are_searched_up_to_their_length_limits(tmp_path: Path) -> None:
+    finder = MeshFinder(tmp_path, [])
+    (tmp_path / "a.stl").touch()
+    here = (tmp_path / "a.stl", tmp_path, "")
+    no_file = (None, None, "this is not a file name")
+    none = (None, None, "the file is not in the package roots")
+    assert finder.find("a.stl") == finder.find("./" * 64 + "a.stl") == finder.find(str(here[0])) == here
+    assert finder.find("./" * 65 + "a.stl") == finder.find("a.stl\0") == finder.find("x" * 4097) == no_file
+    assert finder.find("x" * 4096) == (None, None, "the file cannot be opened: File name too long") or (
+        finder.find("x" * 4096) == none
+    )
+    assert (
+        finder.find(".") == none and finder.find("..")[2] == "the file is outside the package roots and is not opened"
+    )
+    assert finder.find("http://a.stl") == finder.find("package://") == finder.find("file://") == none
+    assert finder.find("package:///a.stl") == finder.find("file://a.stl") == finder.find("file:a.stl") == here
+    assert finder.find(f"file://{here[0]}") == here
+    assert finder.find(f"package://{tmp_path.name}/a.stl") == finder.find(f"model://{tmp_path.name}/a.stl") == here
+    folder = tmp_path / "deep" / "er"
+    folder.mkdir(parents=True)
+    other = MeshFinder(folder, [tmp_path])
+    assert other.roots == (tmp_path, folder) and MeshFinder(None, []).roots == ()
+    assert other.find("../../a.stl")[2] == "" and MeshFinder(folder, []).find("../../a.stl")[2] == (
+        "the file is outside the package roots and is not opened"
+    )
+    assert (
+        MeshFinder(folder, []).find("package://deep/../a.stl")[2]
+        == "the file is outside the package roots and is not opened"
+    )
+    (folder / "link.stl").symlink_to("own.stl")
+    (folder / "own.stl").touch()
+    assert other.find("link.stl") == (folder / "own.stl", tmp_path, "")

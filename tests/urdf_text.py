@@ -40,3 +40,15 @@ def joint(
 
 def urdf(*elements: str, name: str = "r") -> str:
     return f'<robot name="{name}">{"".join(elements)}</robot>'
+
+
+def chain(n: int, *elements: str) -> str:
+    """A chain of n links l0, l1, ... with these elements, connected by fixed joints j0, j1, ..."""
+    joints = [joint(f"j{i}", f"l{i}", f"l{i + 1}", kind="fixed") for i in range(n - 1)]
+    return urdf(*(link(f"l{i}", *elements) for i in range(n)), *joints)
+
+
+def star(n: int, *elements: str, kind: str = "fixed") -> str:
+    """n links with these elements; joints connect the first one with all others."""
+    joints = [joint(f"j{i}", "l0", f"l{i}", kind=kind) for i in range(1, n)]
+    return urdf(*(link(f"l{i}", *elements) for i in range(n)), *joints)
