@@ -583,7 +583,6 @@ def test_rounding_of_periods_does_not_delay_frames() -> None:
 
 # -- common attributes of commands and statuses, requested and clamped values -----------------------------------------
 def test_ok_is_a_property_of_every_command_and_status() -> None:
-    """Formerly ``Command.ok`` was missing."""
     robot = qd.load("go2")
     sim, dyn = qd.Simulation(robot), qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
@@ -610,7 +609,6 @@ def test_an_infeasible_command_is_not_ok() -> None:
 
 
 def test_velocity_beyond_the_gait_is_reported_with_its_limit() -> None:
-    """Formerly 9 m/s resulted in less than 1 m/s without a report."""
     robot = qd.load("solo12")
     dyn, controller = qd.Dynamics(robot), qd.LocomotionController(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
@@ -650,7 +648,6 @@ def test_demo_reports_requested_and_clamped_velocity(capsys: pytest.CaptureFixtu
 
 
 def test_arguments_are_validated_before_anything_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Formerly a demo with an invalid argument compiled for minutes before the error."""
 
     def never(self: object, **options: object) -> float:
         raise AssertionError("compiled")
@@ -679,7 +676,6 @@ def test_arguments_are_validated_before_anything_is_compiled(tmp_path: Path, mon
 
 
 def test_objects_have_informative_texts() -> None:
-    """Formerly: <quaddyn.wbc.controller.WholeBodyController object at 0x7fef681206d0>."""
     robot = qd.load("go2")
     wbc = qd.WholeBodyController(robot, friction=0.5)
     first, *levels, contacts = str(wbc).splitlines()

@@ -137,7 +137,6 @@ def test_single_posture_reports_unidentifiable_parameters(arm: qd.Robot, method:
 
 
 def test_friction_of_a_joint_that_hardly_moves_is_taken_from_the_file(arm: qd.Robot) -> None:
-    """Formerly its friction was the reciprocal of its velocity, a million times that of the other joints."""
     moved = moving(arm, 200)
     v, a = moved.v.copy(), moved.a.copy()
     v[:, 0], a[:, 0] = 1e-9 * v[:, 0], 1e-9 * a[:, 0]

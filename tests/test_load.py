@@ -939,7 +939,6 @@ def test_names_of_robot_descriptions_can_be_loaded(tmp_path: Path, monkeypatch: 
 
 
 def test_pickling_error_names_the_alternative() -> None:
-    """Formerly the message was Boost's about pin.Data."""
     robot = qd.load("go2")
     sim = qd.Simulation(robot)
     state = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))

@@ -230,7 +230,6 @@ def test_a_fall_is_recorded_in_the_log(sim: qd.Simulation, tmp_path: Path) -> No
 
 
 def test_saved_log_is_restored_bit_for_bit(sim: qd.Simulation, log: Log, tmp_path: Path) -> None:
-    """Formerly the data of a run was lost with the process."""
     again = Log.load(log.save(tmp_path / "run.npz"))
     for what in ("time", "q", "v", "tau", "forces", "joint_slices", "level_residuals"):
         np.testing.assert_array_equal(getattr(again, what), getattr(log, what))

@@ -1,4 +1,4 @@
-"""Behavior of the command line; docstrings state the former behavior."""
+"""Behavior of the command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def run_command(
 def test_minus_h_prints_help_and_shells_complete_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Formerly ``-h`` was not an option."""
     for command in ([], ["demo"], ["check"], ["leg"], ["identify"], ["campaign"]):
         code, said, _ = run_command([*command, "-h"], monkeypatch, capsys)
         assert code == 0 and "Usage" in said and "--help" in said
@@ -40,7 +39,6 @@ def test_minus_h_prints_help_and_shells_complete_names(
 
 
 def test_help_texts_contain_units(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Formerly ``[m/s]`` was interpreted as markup and not printed."""
     said = run_command(["demo", "--help"], monkeypatch, capsys)[1]
     assert "[m/s]" in said and "[rad/s]" in said and "[s]" in said
     assert "[N m]" in run_command(["identify", "--help"], monkeypatch, capsys)[1]
@@ -63,7 +61,6 @@ def test_help_texts_contain_units(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_errors_are_json_with_the_option_json(
     arguments: list[str], kind: str, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Formerly errors were always text on stderr."""
     code, said, _ = run_command(arguments, monkeypatch, capsys)
     answer = json.loads(said)
     assert code == answer["exit_code"] == 2
@@ -94,7 +91,6 @@ def test_an_interrupt_exits_with_130_after_printing_the_results_so_far(
 def test_an_interrupted_demo_reports_the_run_so_far(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Formerly the results so far were not reported."""
     from quaddyn.demo.locomotion_run import LocomotionRun
 
     tick = LocomotionRun.tick
@@ -131,7 +127,6 @@ def test_findings_with_the_same_text_are_printed_as_one_line(
 
 
 def test_the_largest_difference_is_listed_first() -> None:
-    """Formerly 44 camera frames were listed and no masses."""
     go1, go2 = qd.load("go1"), qd.load("go2")
     agreement = cross_check(go2, samples=1, source=go1.source)
     quantities = [d.quantity for d in agreement.deviations]

@@ -1,4 +1,4 @@
-"""Conventions of other libraries are accepted or rejected by name; docstrings state the former behavior."""
+"""Conventions of other libraries are accepted or rejected by name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ KINDS: dict[str, Callable[[np.ndarray], Any]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_dynamics_plants_and_controllers_accept_arrays_of_any_real_type(kind: str) -> None:
-    """Formerly lists, ints and float32 were rejected."""
     make, robot = KINDS[kind], qd.load("go2")
     dyn, sim = qd.Dynamics(robot), qd.Simulation(robot)
     q, v = robot.configuration(position=(0, 0, 1), joints=np.round(robot.q_home[7:])), np.ones(robot.nv)
@@ -92,7 +91,6 @@ def test_reference_frame_is_a_string_or_a_pinocchio_constant(word: Any, constant
 
 # -- configurations -----------------------------------------------------------------------------------------------
 def test_configuration_is_built_by_name_and_unlabeled_quaternions_are_rejected() -> None:
-    """Formerly a quaternion in wxyz order in q rotated the robot without an error."""
     robot = qd.load("go2")
     half = math.sqrt(0.5)
     turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # a quarter turn about z

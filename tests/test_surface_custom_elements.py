@@ -59,7 +59,6 @@ def random_moving_state(robot: qd.Robot, seed: int) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_default_drift_is_correct(robot: qd.Robot, seed: int) -> None:
-    """Formerly a custom task had to define position, error, velocity, Jacobian and drift."""
     s = qd.Dynamics(robot).update(*random_moving_state(robot, seed))
     together, centre = (
         EqualFootHeights(robot, "together", 1, stiffness=1.0),

@@ -1,4 +1,4 @@
-"""Results of identification: a robot, a URDF, one screen of text; docstrings state the former behavior."""
+"""Results of identification: a robot, a URDF, one screen of text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def found(true_robot: qd.Robot) -> Identification:
 
 
 def test_identified_robot_moves_as_the_true_robot(true_robot: qd.Robot, found: Identification) -> None:
-    """Formerly the result was only a vector of parameters."""
     robot = pickle.loads(pickle.dumps(found.identified_robot()))
     ours, truth = qd.Dynamics(robot), qd.Dynamics(true_robot)
     rng = np.random.default_rng(5)

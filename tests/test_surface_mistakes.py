@@ -1,4 +1,4 @@
-"""Former silent mistakes raise errors or take effect; docstrings state the former behavior."""
+"""Former silent mistakes raise errors or take effect."""
 
 from __future__ import annotations
 
@@ -62,7 +62,6 @@ def displaced_state(robot: qd.Robot, dyn: qd.Dynamics) -> qd.State:
 def test_assigned_stiffness_takes_effect_at_the_next_tick(
     robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController
 ) -> None:
-    """Formerly ``tasks["com"].stiffness = 10.0`` was accepted without effect."""
     com = wbc.tasks["com"]
     com.reference(np.array([0.0, 0.0, 1.0]) + dyn.center_of_mass(robot.q_home))
     before = wbc.compute(displaced_state(robot, dyn)).tau.copy()
@@ -131,7 +130,6 @@ def test_settings_take_effect_after_elements_are_added_or_removed(
 
 
 def test_a_walking_controller_reads_limits_and_friction_at_every_tick(robot: qd.Robot, dyn: qd.Dynamics) -> None:
-    """Formerly it kept the initial limits and friction of the whole-body controller."""
     controller = qd.LocomotionController(robot)
     controller.compute(displaced_state(robot, dyn))
     controller.wbc.add(TorqueRate(robot, 1e6), level=0)
@@ -142,7 +140,6 @@ def test_a_walking_controller_reads_limits_and_friction_at_every_tick(robot: qd.
 
 
 def test_arrays_read_from_a_task_do_not_change_and_are_read_only(robot: qd.Robot) -> None:
-    """Formerly ``task.weight[0] = 5`` wrote to a copy."""
     task = ComTask(robot, stiffness=4.0)
     old = task.stiffness
     task.stiffness = 9.0
@@ -166,7 +163,6 @@ def test_reference_position_of_none_holds_the_current_position(robot: qd.Robot, 
 
 
 def test_force_references_are_read_only(wbc: WholeBodyController) -> None:
-    """Formerly an entry set in ``references`` was never read."""
     wbc.tasks.forces.references = {"FL": np.ones(3)}
     with pytest.raises(TypeError):
         wbc.tasks.forces.references["FR"] = np.ones(3)  # type: ignore[index]
@@ -226,7 +222,6 @@ def test_gains_of_other_controllers_are_checked_whenever_they_are_set(robot: qd.
 def test_misspelled_attribute_raises_and_lists_near_matches(
     robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController
 ) -> None:
-    """Formerly ``wbc.firction = 0.1`` was accepted."""
     sim, viewer = qd.Simulation(robot), qd.Viewer(robot, serve=False)
     locomotion, velocity = qd.LocomotionController(robot), VelocityController(robot)
     command = wbc.compute(displaced_state(robot, dyn))
@@ -258,7 +253,6 @@ def test_misspelled_attribute_raises_and_lists_near_matches(
 
 
 def test_attributes_fixed_by_the_constructor_cannot_be_assigned(robot: qd.Robot, wbc: WholeBodyController) -> None:
-    """Formerly the period of a plant, the frame of a task and others could be assigned without effect."""
     sim = qd.Simulation(robot)
     axis = FrameAxisTask(robot, robot.feet[0])
     for owner, name, value in (

@@ -144,15 +144,15 @@ class CudaArray:
     share its memory.  The memory is freed with the last of them.
 
     Args:
-        shape: shape.
+        shape: number of entries along each axis.
         dtype: float64, float32, int64, int8 or bool.
         gpu: the GPU.
-        stream: stream on which the array is written.
+        stream: identifier of the stream on which the array is written.
 
     Attributes:
-        shape: shape.
+        shape: number of entries along each axis.
         dtype: dtype of the entries.
-        stream: stream on which the array is written; 0 is the default stream.
+        stream: identifier of the stream on which the array is written; 0 is the default stream.
         address: address of the first entry.
 
     Raises:
@@ -220,7 +220,7 @@ def to_device(array: NDArray[Any], device_name: str = "cuda") -> CudaArray:
     """Copies an array to a GPU.
 
     Args:
-        array: array of float64, float32, int64, int8 or bool.
+        array: of any shape and any unit; float64, float32, int64, int8 or bool.
         device_name: "cuda" or "cuda:N".
 
     Raises:
