@@ -106,40 +106,6 @@ def test_check_all_validates_every_robot(robots: list[str], monkeypatch: pytest.
     assert all(v["agreement"]["algorithms"]["rnea"]["error"] < 1e-9 for v in verdicts)
 
 
-@pytest.mark.parametrize("arguments", [["check"], ["check", "go2", "--all"], ["demo", "--seconds", "0"], ["nonsense"]])
-def test_misuse_exits_with_code_2(arguments: list[str]) -> None:
-    result = runner.invoke(app, arguments)
-    assert result.exit_code == 2
-
-
-def test_unknown_robot_is_reported_with_near_matches() -> None:
-    result = subprocess.run(
-        [sys.executable, "-m", "quaddyn", "check", "anymal"], capture_output=True, encoding="utf-8", timeout=60
-    )
-    assert result.returncode == 2
-    assert "Traceback" not in result.stderr
-    assert "did you mean 'anymal_" in result.stderr
-
-
-def test_headless_demo_passes_all_checks() -> None:
-    result = runner.invoke(app, ["demo", "--headless", "--seconds", "1", "--robot", "go2", "--json"])
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
-    assert report["passed"]
-    assert report["checks"]
-    assert report["agreement"]["passed"]
-
-
-def test_view_records_the_home_configuration(tmp_path: Path) -> None:
-    page = tmp_path / "solo.html"
-    assert runner.invoke(app, ["view", "solo12", "--frames", "--record", str(page)]).exit_code == 0
-    assert page.stat().st_size > 100_000
-
-
-def test_version_option_prints_the_version() -> None:
-    assert runner.invoke(app, ["--version"]).stdout.strip() == qd.__version__
-
-
 def test_names_that_look_like_markup_are_printed_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "odd.urdf"
     text = find_entry("two_link_leg").path.read_text(encoding="utf-8")

@@ -379,6 +379,7 @@ def test_campaigns_exit_with_1_if_a_case_raised(
     ("words", "message"),
     [
         (("view",), "NAME|FILE: required argument is missing"),
+        (("check", "anymal"), "unknown robot 'anymal'; did you mean 'anymal_"),
         (("demo", "--prot", "3"), "--prot: no such option; did you mean --plot or --port or --root?"),
         (("demo", "--robot"), "--robot: a value is required"),
         (("demo", "--seconds", "x"), "--seconds: "),

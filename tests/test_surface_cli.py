@@ -13,9 +13,7 @@ from rich.console import Console
 
 import quaddyn as qd
 from quaddyn.__main__ import main as start
-from quaddyn.cli import tables
 from quaddyn.cli.app import main, print_error
-from quaddyn.cli.tables import Verdict
 from quaddyn.verification import cross_check
 
 
@@ -119,13 +117,6 @@ def test_interrupt_during_imports_exits_with_130_without_a_traceback(
     assert stopped.value.code == 130 and capsys.readouterr().err == "interrupted\n"
 
 
-def test_findings_with_the_same_text_are_printed_as_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = run_command(["check", "go2", "--samples", "0"], monkeypatch, capsys)[1]
-    assert said.count("which a dummy link does not need") == 1 and '(also <link name="radar">' in said
-
-
 def test_the_largest_difference_is_listed_first() -> None:
     go1, go2 = qd.load("go1"), qd.load("go2")
     agreement = cross_check(go2, samples=1, source=go1.source)
@@ -136,16 +127,6 @@ def test_the_largest_difference_is_listed_first() -> None:
     assert frames == list(range(frames[0], len(quantities)))
     lines = str(agreement).splitlines()
     assert lines[1].startswith("DIFFERS") and "differs by inf" not in str(agreement)
-
-
-def test_a_narrow_terminal_wraps_text_but_not_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither texts nor names are truncated."""
-    refusal = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-    said = StringIO()
-    monkeypatch.setattr(tables, "out", Console(width=60, file=said))
-    refused = Verdict("small_quadruped", None, refusal, None)
-    tables.print_summary([refused])
-    assert refused.source in said.getvalue() and all(word in said.getvalue() for word in refusal.split())
 
 
 def test_only_the_word_error_is_colored(monkeypatch: pytest.MonkeyPatch) -> None:
