@@ -20,7 +20,7 @@ import fuzz_oracle
 import loop_robots
 import numpy as np
 import test_capsules
-import test_loops_and_mimics
+import test_loops
 import test_mimic
 from fuzz_reading import Array, Reading, rotation_of
 from fuzzing import Base, base_of, files
@@ -47,7 +47,7 @@ def body_bases() -> tuple[Base, ...]:
         "four-bar": loop_robots.planar(3),
         "five-bar": loop_robots.planar(4, 5, (1, 2)),
         "hinged four-bar": loop_robots.planar(5, closed_by="revolute"),
-        **{kind: test_loops_and_mimics.machine(kind) for kind in ("gripper", "belt", "toe")},
+        **{kind: test_loops.machine(kind) for kind in ("gripper", "belt", "toe")},
     }
     out = [_base(name, text.encode(), "fixed") for name, text in texts.items()]
     out.append(_base("floating toe", texts["toe"].encode(), "free"))

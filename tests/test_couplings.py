@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-import test_loops_and_mimics
+import test_loops
 import test_mimic
 from loop_robots import ankle, knee_leg
 
@@ -21,10 +21,10 @@ ROBOTS = {
     "knee": (knee_leg(), "fixed"),
     "floating knee": (knee_leg(), "free"),
     "ankle": (ankle(), "fixed"),
-    "gripper": (test_loops_and_mimics.machine("gripper"), "fixed"),
-    "belt": (test_loops_and_mimics.machine("belt"), "fixed"),
-    "toe": (test_loops_and_mimics.machine("toe"), "fixed"),
-    "floating gripper": (test_loops_and_mimics.machine("gripper"), "free"),
+    "gripper": (test_loops.machine("gripper"), "fixed"),
+    "belt": (test_loops.machine("belt"), "fixed"),
+    "toe": (test_loops.machine("toe"), "fixed"),
+    "floating gripper": (test_loops.machine("gripper"), "free"),
     "mimics": (test_mimic.machine(), "fixed"),
     "floating mimics": (test_mimic.machine(), "free"),
 }

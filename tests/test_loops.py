@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from loop_robots import ankle, joint, knee_leg, link, loop, planar, quadruped
+from loop_robots import ankle, joint, knee, knee_leg, link, loop, planar, quadruped
 from raising import raises
 
 import quaddyn as qd
@@ -15,6 +15,7 @@ from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
 from quaddyn.identification import base_parameters
 from quaddyn.robot.loop_closing import _cube_surface
 from quaddyn.robot.loops import PlanarLoop, _flat_positions
+from quaddyn.wbc import PostureTask, TorqueLimits
 
 
 @pytest.fixture(scope="module", params=["knee", "ankle", "floating"])
@@ -30,19 +31,10 @@ def state(robot: qd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return robot.random_configuration(4), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
 
 
-def loop_gaps(robot: qd.Robot, q: np.ndarray) -> list[float]:
-    """Distances between the frames of each loop, by forward kinematics [m]."""
-    dyn, out = qd.Dynamics(robot), []
-    for each in robot.loops:
-        a, b = dyn.frame_placement(q, each.link_a), dyn.frame_placement(q, each.link_b)
-        out.append(np.linalg.norm(a.apply(each.placement_a.translation) - b.apply(each.placement_b.translation)))
-    return out
-
-
 def test_loops_stay_closed_everywhere(robot: qd.Robot) -> None:
     rng = np.random.default_rng(2)
-    assert max(loop_gaps(robot, robot.neutral)) <= 1e-13
-    assert max(max(loop_gaps(robot, robot.random_configuration(rng))) for _ in range(200)) <= 1e-13
+    assert max(coupling_errors(robot, robot.neutral)) <= 1e-13
+    assert max(max(coupling_errors(robot, robot.random_configuration(rng))) for _ in range(200)) <= 1e-13
 
 
 def test_report_lists_loops_and_dependent_joints() -> None:
@@ -264,7 +256,7 @@ def test_embedded_plant_follows_forward_dynamics(robot: qd.Robot, state: tuple) 
         middle = speed + 0.5 * h * dyn.aba(at, speed, robot.generalized_torques(tau))
         speed, at = speed + h * dyn.aba(half, middle, robot.generalized_torques(tau)), robot.integrate(at, middle, h)
     assert np.abs(robot.difference(at, plant.q)).max() < 1e-4 < 0.005 < np.abs(robot.difference(q, at)).max()
-    assert max(loop_gaps(robot, plant.q)) <= 1e-13
+    assert max(coupling_errors(robot, plant.q)) <= 1e-13
     assert abs(plant.energy - start) > 1e-6
 
 
@@ -409,3 +401,130 @@ def test_rays_of_the_range_search_reach_the_surface_of_the_cube_and_stay_few(n: 
     np.testing.assert_array_equal(np.abs(rays).max(axis=1), 1.0)
     np.testing.assert_array_equal(rays, _cube_surface(n))
     assert (np.ptp(rays, axis=0) == 2.0).all(), "both sides of each joint"
+
+
+# -- closed loops beside joints that mimic others ---------------------------------------------------------------------
+def mimic(text: str, leader: str, multiplier: float, offset: float = 0.0) -> str:
+    """Adds a mimic tag to the text of a joint."""
+    tag = f'<mimic joint="{leader}" multiplier="{multiplier}" offset="{offset}"/></joint>'
+    return text.replace("</joint>", tag)
+
+
+def machine(kind: str) -> str:
+    """A leg with a four-bar knee.
+
+    "gripper": two fingers on the base, one of which mimics the other; "belt": the knee's motor mimics the hip, the one
+    on the loop and the other before it; "toe": a joint that mimics the knee, which the loop moves, and one that mimics
+    the toe.
+    """
+    leg = knee()
+    if kind == "belt":
+        motor = joint("knee_motor", "thigh", "crank", "0 0.02 0", "0 1 0")
+        assert motor in leg
+        leg = leg.replace(motor, mimic(motor, "hip_pitch", -0.5, 0.1))
+    parts = [
+        link("base", 3.0, "0 0 0.02", "0.02 0.03 0.03"),
+        link("hip", 0.5, "0.01 0 0"),
+        joint("abduction", "base", "hip", "0.1 0.05 0", "1 0 0", ends="-0.8 0.8"),
+        leg,
+    ]
+    ends = ("base", "finger_a", "finger_b") if kind == "gripper" else ("shank", "toe", "nail")
+    if kind != "belt":
+        parts += [
+            link(ends[1], 0.2, "0.02 0.01 0.03"),
+            link(ends[2], 0.1, "0.01 -0.01 0.02"),
+            joint(ends[1] + "_joint", ends[0], ends[1], "0.02 0.03 -0.19", "0 0.6 0.8"),
+            mimic(joint(ends[2] + "_joint", ends[0 if kind == "gripper" else 1], ends[2], "0.01 0 0.02", "1 0 0"),
+                  ends[1] + "_joint", -0.7, 0.05),
+        ]  # fmt: skip
+    if kind == "toe":
+        parts[-2] = mimic(parts[-2], "knee", -0.5, 0.02)
+    return f'<robot name="{kind}">{"".join(parts)}</robot>'
+
+
+@pytest.fixture(scope="module", params=["gripper", "belt", "toe", "floating gripper"])
+def coupled(request: pytest.FixtureRequest) -> qd.Robot:
+    return qd.load(machine(request.param.split()[-1]), root="free" if "floating" in request.param else "fixed")
+
+
+def coupling_errors(robot: qd.Robot, q: np.ndarray) -> list[float]:
+    """Residuals of loops [m] and of mimic joints [rad], by the robot's kinematics."""
+    dyn, at, out = qd.Dynamics(robot), robot.coupling.at(q).q, []
+    for each in robot.loops:
+        a, b = dyn.frame_placement(q, each.link_a), dyn.frame_placement(q, each.link_b)
+        out.append(float(np.linalg.norm(a.apply(each.placement_a.translation) - b.apply(each.placement_b.translation))))
+    place = {name: robot.model.joints[robot.model.getJointId(name)].idx_q for name in robot.tree.joints_by_name}
+    for each in robot.tree.joints:
+        if each.mimic is not None:
+            leader = at[place[each.mimic.joint]]
+            out.append(abs(at[place[each.name]] - each.mimic.multiplier * leader - each.mimic.offset))
+    return out
+
+
+def test_dependent_joints_satisfy_loops_and_mimics_everywhere(coupled: qd.Robot) -> None:
+    rng = np.random.default_rng(2)
+    assert len(coupled.loops) == 1 and len(coupling_errors(coupled, coupled.q_home)) in (2, 3)
+    assert max(max(coupling_errors(coupled, coupled.random_configuration(rng))) for _ in range(100)) <= 1e-13
+    freedom = {"gripper": 4, "belt": 2, "toe": 3}[coupled.name] + (6 if coupled.root == "free" else 0)
+    assert coupled.nv == freedom
+
+
+def test_followers_name_their_loop_or_mimic_tag(coupled: qd.Robot) -> None:
+    assert "loop 'knee_loop'" in coupled.coupling.followers["rod_pin"]
+    assert {"knee_motor", "hip_pitch"} & set(coupled.joint_names)
+    if coupled.name == "gripper":
+        assert coupled.coupling.followers["finger_b_joint"] == "is moved by <mimic joint='finger_a_joint'>"
+
+
+def test_swinging_motion_is_the_same_in_both_plants() -> None:
+    pytest.importorskip("mujoco")
+    coupled = qd.load(machine("toe"), root="fixed")
+    q, ways = [], []
+    start = np.array(coupled.q_home)
+    for Plant, dt in ((qd.Simulation, 1e-4), (qd.MujocoPlant, 1e-4)):
+        sim = Plant(coupled, dt=dt)
+        sim.reset(start, np.zeros(coupled.nv))
+        for _ in range(1500):
+            sim.step(np.zeros(coupled.nu))
+        q.append(sim.q.copy())
+        ways.append(np.abs(sim.q - start).max())
+        assert max(coupling_errors(coupled, sim.q)) <= 1e-12
+    assert min(ways) > 0.02
+    np.testing.assert_allclose(q[0], q[1], atol=1e-6)
+
+
+def test_whole_body_control_moves_dependent_joints() -> None:
+    coupled = qd.load(machine("belt"), root="fixed")
+    wbc = qd.WholeBodyController(
+        coupled,
+        constraints=[TorqueLimits(coupled)],
+        tasks=[[PostureTask(coupled, stiffness=100.0)]],
+        contacts=[],
+        dt=1e-3,
+    )
+    dyn, q, v = qd.Dynamics(coupled), np.array(coupled.q_home), np.array([0.3, -0.2])
+    target = q + np.array([0.1, -0.1])
+    wbc.tasks["posture"].reference(target)
+    for _ in range(250):
+        command = wbc.compute(dyn.update(q, v))
+        assert command.ok
+        a = dyn.aba(q, v, coupled.generalized_torques(command.tau))
+        np.testing.assert_allclose(a, command.acceleration, atol=1e-9)
+        q, v = coupled.integrate(q, 1e-3 * v), v + 1e-3 * a
+    np.testing.assert_allclose(q, target, atol=5e-2)
+
+
+def test_kernels_reject_loops_combined_with_mimic_joints(coupled: qd.Robot) -> None:
+    raises(ModelError, r"closed loops and joints that mimic others", qd.compile, coupled, ("rnea",))
+    assert qd.load(machine("gripper"), root="fixed", loops=False).loops == ()
+    assert qd.load(machine("gripper"), root="fixed", mimic=False).nv == 5
+
+
+def test_loop_locked_by_a_mimic_joint_is_rejected() -> None:
+    text = machine("belt").replace('<joint name="hip_pitch" type="revolute">', '<joint name="hip_pitch" type="fixed">')
+    raises(ModelError, "hip_pitch", qd.load, text, root="fixed")
+    lever = machine("gripper").replace("</robot>", "")
+    pin = joint("rod_pin", "crank", "rod", "-0.04 0 0", "0 1 0", 0.0, "-3 3")
+    assert pin in lever
+    with pytest.raises(ModelError, match="knee_loop"):
+        qd.load(lever.replace(pin, mimic(pin, "knee_motor", 1.0)) + "</robot>", root="fixed")
