@@ -320,8 +320,7 @@ def test_fall_fails_the_checks() -> None:
 def test_invalid_locomotion_demos_are_rejected_by_name() -> None:
     robot = qd.load("go2")
     for options, match in (({"duration": 0.0}, "duration"), ({"plant": "moon"}, "plant"), ({"gait": "tort"}, "trot")):
-        with pytest.raises((qd.ArgumentError, qd.UnknownNameError), match=match):
-            run_locomotion_demo(robot, **options)  # type: ignore[arg-type]
+        raises((qd.ArgumentError, qd.UnknownNameError), match, run_locomotion_demo, robot, **options)
     raises(qd.ArgumentError, "quadruped", run_locomotion_demo, qd.load("ur5"))
     raises(qd.ArgumentError, "teleop", run_locomotion_demo, robot, teleop=True)
     raises(qd.ArgumentError, "velocity", run_locomotion_demo, robot, duration=0.5, velocity=(np.nan, 0.0, 0.0))

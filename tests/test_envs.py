@@ -417,8 +417,7 @@ def test_pages_and_pictures_show_the_robots(go2: qd.Robot, monkeypatch: pytest.M
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     for make in (quaddyn.envs.QuadrupedVelocityEnv, quaddyn.envs.QuadrupedVelocityVectorEnv):
-        with pytest.raises(ArgumentError, match="render_mode: expected None or one of human"):
-            make(robot=go2, render_mode="ansi")
+        raises(ArgumentError, "render_mode: expected None or one of human", make, robot=go2, render_mode="ansi")
     env = gymnasium.make(NAME, robot=go2, render_mode="rgb_array")
     env.reset(seed=0)
     first = env.render()
@@ -465,8 +464,7 @@ def test_browser_of_pictures_ends_with_the_program_or_before(monkeypatch: pytest
     env.reset(seed=0)
     os.killpg(started[0].pid, signal.SIGKILL)
     for _ in range(2):
-        with pytest.raises(qd.QuaddynError, match="the browser process ended before"):
-            env.render()
+        raises(qd.QuaddynError, "the browser process ended before", env.render)
     for _ in range(2):
         env.close()
     monkeypatch.undo()

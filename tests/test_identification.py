@@ -19,6 +19,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from raising import raises
 from slow_parameters import others_slow
 from typer.testing import CliRunner
 
@@ -604,8 +605,7 @@ def test_exciting_motion_of_a_joint_with_one_limit_stays_on_its_side() -> None:
     ],
 )
 def test_invalid_exciting_motion_is_rejected(name: str, options: dict[str, float], word: str) -> None:
-    with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match=word):
-        exciting_trajectory(qd.load(name), **options)  # type: ignore[arg-type]
+    raises((qd.ArgumentError, qd.ArgumentTypeError), word, exciting_trajectory, qd.load(name), **options)
 
 
 def test_exciting_motion_is_within_effort_limits() -> None:
@@ -700,8 +700,7 @@ def test_time_column_empty_lines_and_byte_order_mark_are_accepted(
         tau = np.concatenate([part.tau for part in stream_samples(path, go2, chunk=chunk)])
         np.testing.assert_array_equal(tau, sample.tau)
     path.write_text(f"t,{head}\n{rows}\n\nx,{lines[20]}\n", encoding="utf-8")
-    with pytest.raises(qd.ArgumentError, match=":23: 'x'"):
-        load_samples(path, go2)
+    raises(qd.ArgumentError, ":23: 'x'", load_samples, path, go2)
     np.savez(archive, q=sample.q, v=sample.v, a=sample.a, tau=sample.tau, t=np.arange(50.0))
     np.testing.assert_array_equal(load_samples(archive, go2).tau, sample.tau)
 
@@ -741,8 +740,7 @@ def test_invalid_csv_is_rejected_with_the_reason(tmp_path: Path, go2: qd.Robot, 
     for k, (text, word) in enumerate(invalid_csv_texts(path.read_text(encoding="utf-8"))):
         bad = tmp_path / f"bad{k}.csv"
         bad.write_text(text, encoding="utf-8")
-        with pytest.raises(qd.ArgumentError, match=word):
-            load_samples(bad, go2)
+        raises(qd.ArgumentError, word, load_samples, bad, go2)
 
 
 def test_invalid_npz_is_rejected_with_the_reason(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
@@ -765,39 +763,28 @@ def test_invalid_npz_is_rejected_with_the_reason(tmp_path: Path, go2: qd.Robot, 
     ):
         with np.errstate(invalid="ignore"):
             np.savez(path, **{k: x for k, x in (good | change).items() if x is not None})
-        with pytest.raises(qd.ArgumentError, match=word):
-            load_samples(path, go2)
+        raises(qd.ArgumentError, word, load_samples, path, go2)
     np.savez_compressed(path, **good)  # type: ignore[arg-type]
     whole = path.read_bytes()
     for start in range(50, 400, 50):
         path.write_bytes(whole[:start] + bytes(20) + whole[start + 20 :])
-        with pytest.raises(qd.ArgumentError, match="array 'q'"):
-            load_samples(path, go2)
+        raises(qd.ArgumentError, "array 'q'", load_samples, path, go2)
     path.write_bytes(b"PK\x03\x04 nothing")
-    with pytest.raises(qd.ArgumentError, match="NPZ"):
-        load_samples(path, go2)
+    raises(qd.ArgumentError, "NPZ", load_samples, path, go2)
     (tmp_path / "data.txt").write_bytes(whole)
-    with pytest.raises(qd.ArgumentError, match=r"ending .* content is an NPZ archive"):
-        load_samples(tmp_path / "data.txt", go2)
+    raises(qd.ArgumentError, r"ending .* content is an NPZ archive", load_samples, tmp_path / "data.txt", go2)
 
 
 def test_invalid_arguments_are_rejected_by_name(go2: qd.Robot, ur5: qd.Robot, sample: Samples) -> None:
-    with pytest.raises(qd.ArgumentError, match="shape"):
-        identify(ur5, sample)
+    raises(qd.ArgumentError, "shape", identify, ur5, sample)
     with pytest.raises(qd.UnknownNameError, match="paw"):
         identify(go2, Samples(sample.q, sample.v, sample.a, sample.tau, {"paw": np.zeros((50, 3))}))
-    with pytest.raises(qd.ArgumentError, match="torque_noise"):
-        identify(go2, sample, force_noise=1.0)
-    with pytest.raises(qd.ArgumentError, match="test_fraction"):
-        split_samples(sample, 2.0)
-    with pytest.raises(qd.ArgumentError, match="method"):
-        identify(go2, sample, method="magic")  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentError, match="prior_weight"):
-        identify(go2, sample, prior_weight=0.0)
-    with pytest.raises(qd.ArgumentError, match="none"):
-        identify(go2, [])
-    with pytest.raises(qd.ArgumentTypeError, match="Samples"):
-        identify(go2, [3])  # type: ignore[list-item]
+    raises(qd.ArgumentError, "torque_noise", identify, go2, sample, force_noise=1.0)
+    raises(qd.ArgumentError, "test_fraction", split_samples, sample, 2.0)
+    raises(qd.ArgumentError, "method", identify, go2, sample, method="magic")
+    raises(qd.ArgumentError, "prior_weight", identify, go2, sample, prior_weight=0.0)
+    raises(qd.ArgumentError, "none", identify, go2, [])
+    raises(qd.ArgumentTypeError, "Samples", identify, go2, [3])
     with pytest.raises(qd.ArgumentError, match="other"):
         Accumulator(go2).merge(Accumulator(ur5))
 
@@ -851,8 +838,7 @@ def test_motion_of_the_excite_command_for_a_legged_robot_is_identified_with_a_fi
     identified = ["identify", str(path), "--robot", "solo8", "--method", "least_squares"]
     result = runner.invoke(app, identified)
     assert result.exit_code == 0 and "root=fixed is used, because the data have 8 coordinates" in result.output
-    with pytest.raises(qd.ArgumentError, match=r"data"):
-        runner.invoke(app, [*identified, "--root", "free"], catch_exceptions=False)
+    raises(qd.ArgumentError, r"data", runner.invoke, app, [*identified, "--root", "free"], catch_exceptions=False)
 
 
 # -- logs ------------------------------------------------------------------------------------------------------------
@@ -875,8 +861,7 @@ def test_low_pass_removes_noise_without_delay() -> None:
         lambda: accelerations(motion[:3], dt=1e-3),
         lambda: accelerations(motion.astype(np.float32), dt=1e-3),
     ):
-        with pytest.raises(qd.ArgumentError, match="expected"):
-            call()
+        raises(qd.ArgumentError, "expected", call)
 
 
 def test_arm_is_identified_from_positions_and_torques_alone(ur5: qd.Robot) -> None:
@@ -934,8 +919,7 @@ def test_invalid_noise_and_prior_are_rejected(go2: qd.Robot, sample: Samples) ->
     empty = Samples(*(x[:0] for x in (sample.q, sample.v, sample.a, sample.tau)))
     gathered = Accumulator(base)
     gathered.add(empty)
-    with pytest.raises(qd.ArgumentError, match="none"):
-        fit_accumulated(gathered)
+    raises(qd.ArgumentError, "none", fit_accumulated, gathered)
     gathered.add(sample)
     gathered.add(empty)
     assert fit_accumulated(gathered, method="weighted").samples == 50
@@ -947,18 +931,13 @@ def test_invalid_noise_and_prior_are_rejected(go2: qd.Robot, sample: Samples) ->
         ({"torque_noise": "one"}, "torque_noise"),
         ({"root_noise": 1.0}, "root_noise: requires torque_noise"),
     ):
-        with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match=word):
-            Accumulator(base, **options)  # type: ignore[arg-type]
+        raises((qd.ArgumentError, qd.ArgumentTypeError), word, Accumulator, base, **options)
     own = qd.Dynamics(go2).parameters()
     for prior in (np.ones(3), np.full(169, np.nan), "own", -own, 0.0 * own):
-        with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match="prior"):
-            fit_accumulated(gathered, prior=prior)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentTypeError, match="prior_weight"):
-        fit_accumulated(gathered, prior_weight="1")  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentTypeError, match="samples"):
-        identify(go2, None)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentTypeError, match="robot"):
-        identify("go2", sample)  # type: ignore[arg-type]
+        raises((qd.ArgumentError, qd.ArgumentTypeError), "prior", fit_accumulated, gathered, prior=prior)
+    raises(qd.ArgumentTypeError, "prior_weight", fit_accumulated, gathered, prior_weight="1")
+    raises(qd.ArgumentTypeError, "samples", identify, go2, None)
+    raises(qd.ArgumentTypeError, "robot", identify, "go2", sample)
     with pytest.raises(qd.ArgumentError, match="none"):
         fit_accumulated(gathered).validate(empty)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from slow_parameters import others_slow
 
 import quaddyn as qd
@@ -132,16 +133,13 @@ def test_torques_below_the_noise_determine_no_delay(leg: qd.Robot, data: dict[st
 def test_invalid_data_are_rejected(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     some = {name: data[name] for name in ("commanded", "velocity", "motor_torque")}
     for name in some:
-        with pytest.raises(qd.ArgumentError, match=name):
-            fit_actuators(leg, dt=DT, **some | {name: np.full((N, 2), np.nan)})
+        raises(qd.ArgumentError, name, fit_actuators, leg, dt=DT, **some | {name: np.full((N, 2), np.nan)})
         with pytest.raises(qd.ArgumentError):
             fit_actuators(leg, dt=DT, **some | {name: data[name][:, :1]})
     with pytest.raises(qd.ArgumentError, match="motor_torque, joint_torque"):
         fit_actuators(leg, dt=DT, commanded=data["commanded"], velocity=data["velocity"])
-    with pytest.raises(qd.ArgumentError, match="dt"):
-        fit_actuators(leg, dt=0.0, **some)
-    with pytest.raises(qd.ArgumentError, match="max_delay"):
-        fit_actuators(leg, dt=DT, max_delay=3.0, **some)
+    raises(qd.ArgumentError, "dt", fit_actuators, leg, dt=0.0, **some)
+    raises(qd.ArgumentError, "max_delay", fit_actuators, leg, dt=DT, max_delay=3.0, **some)
     with pytest.raises(qd.ArgumentError, match="robot"):
         fit_actuators(leg, dt=DT, **some).actuators(qd.load("go2"))
 
@@ -238,5 +236,4 @@ def test_frozen_readings_are_not_identified_as_torque_limit(leg: qd.Robot, data:
     np.testing.assert_allclose(found.noise, 0.05, rtol=0.05)
     few = fit_actuators(leg, dt=DT, **data, valid=np.arange(N) < 10)
     assert np.isnan(few.delay).all()
-    with pytest.raises(qd.ArgumentError, match="valid"):
-        fit_actuators(leg, dt=DT, **data, valid=np.ones(N))  # type: ignore[arg-type]
+    raises(qd.ArgumentError, "valid", fit_actuators, leg, dt=DT, **data, valid=np.ones(N))

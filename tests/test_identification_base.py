@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.identification import base_parameters, group_by_rule
@@ -193,7 +194,5 @@ def test_invalid_samples_are_rejected_by_name(go2: qd.Robot, change: object, wor
 
 
 def test_invalid_rank_options_are_rejected(go2: qd.Robot) -> None:
-    with pytest.raises(qd.ArgumentError, match="samples"):
-        base_parameters(go2, samples=3)
-    with pytest.raises(qd.ArgumentError, match="tolerance"):
-        base_parameters(go2, tolerance=2.0)
+    raises(qd.ArgumentError, "samples", base_parameters, go2, samples=3)
+    raises(qd.ArgumentError, "tolerance", base_parameters, go2, tolerance=2.0)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from test_runtime_log import tick
 from typer.testing import CliRunner
 
@@ -324,8 +325,7 @@ def test_invalid_logs_are_rejected_with_file_and_column(
 ) -> None:
     columns = dict(log.columns())
     damage(columns)
-    with pytest.raises(qd.ArgumentError, match=f"^run.csv: .*{message}"):
-        samples_from_columns(held, columns, source="run.csv")
+    raises(qd.ArgumentError, f"^run.csv: .*{message}", samples_from_columns, held, columns, source="run.csv")
 
 
 def test_one_velocity_in_another_unit_is_rejected_by_name(log: Log, held: qd.Robot) -> None:
@@ -387,8 +387,7 @@ def test_free_robot_needs_contact_forces_of_its_feet_alone(held: qd.Robot) -> No
     falling = samples_from_columns(robot, log.columns(), end=0.05)
     assert set(falling.forces) == set(robot.feet)
     columns = {name: x for name, x in log.columns().items() if not name.startswith("force")}
-    with pytest.raises(qd.ArgumentError, match="column 'force FL x'"):
-        samples_from_columns(robot, columns)
+    raises(qd.ArgumentError, "column 'force FL x'", samples_from_columns, robot, columns)
     assert recorded_root(columns) == ("fixed", "the log does not contain contact forces")
 
 
@@ -429,17 +428,13 @@ def test_invalid_messages_are_rejected_with_file_and_topic(log: Log, held: qd.Ro
         write_messages(path, [(0.01 * i, [(topic, kind, "", content)]) for i, (topic, content) in enumerate(messages)])
 
     write(("/a", joint_state(["j"], [0.0])), ("/a", joint_state(["k"], [0.0])))
-    with pytest.raises(qd.ArgumentError, match=f"^{path}: topic '/a': message 1 has 1 names"):
-        read_columns(path)
+    raises(qd.ArgumentError, f"^{path}: topic '/a': message 1 has 1 names", read_columns, path)
     write(("/a", joint_state(["j"], [0.0])), ("/b", joint_state(["j"], [0.0])))
-    with pytest.raises(qd.ArgumentError, match="one topic of type sensor_msgs/msg/JointState, got '/a', '/b'"):
-        read_columns(path)
+    raises(qd.ArgumentError, "one topic of type sensor_msgs/msg/JointState, got '/a', '/b'", read_columns, path)
     write(*[("/a", joint_state(list(held.actuated), [0.0] * 12))] * 30)
-    with pytest.raises(qd.ArgumentError, match=f"^{path}: column 'tau FL_hip_joint' of .* is missing"):
-        load_samples(path, held)
+    raises(qd.ArgumentError, f"^{path}: column 'tau FL_hip_joint' of .* is missing", load_samples, path, held)
     write_messages(path, [(0.0, [("/x", "std_msgs/msg/String", "", {"data": "x"})])])
-    with pytest.raises(qd.ArgumentError, match="no messages of type sensor_msgs/msg/JointState"):
-        read_columns(path)
+    raises(qd.ArgumentError, "no messages of type sensor_msgs/msg/JointState", read_columns, path)
 
 
 def write_json(path: Path, messages: dict[str, tuple[str, Any]], **options: Any) -> None:
@@ -475,8 +470,7 @@ STAMP = {"stamp": {"sec": 1, "nanosec": 0}, "frame_id": ""}
 def test_json_messages_without_fields_are_rejected_by_name(content: Any, tmp_path: Path) -> None:
     path = tmp_path / "x.mcap"
     write_json(path, {"/joint_states": ("sensor_msgs/msg/JointState", content)})
-    with pytest.raises(qd.ArgumentError, match=f"^{path}: a message lacks a field"):
-        read_columns(path)
+    raises(qd.ArgumentError, f"^{path}: a message lacks a field", read_columns, path)
 
 
 @pytest.mark.parametrize("sort_keys", [False, True])
@@ -513,8 +507,7 @@ def test_invalid_files_are_rejected_by_name(held: qd.Robot, log: Log, tmp_path: 
             load_samples(path, held)
         assert message in str(caught.value) and name in str(caught.value)
     for name in ("absent.mcap", "absent.csv", "absent.parquet", "absent.txt"):
-        with pytest.raises(OSError, match="absent"):
-            load_samples(tmp_path / name, held)
+        raises(OSError, "absent", load_samples, tmp_path / name, held)
 
 
 @pytest.mark.parametrize("read", [load_samples, lambda path, _: read_columns(path)])
@@ -573,18 +566,15 @@ def test_damaged_bags_are_rejected_by_name(held: qd.Robot, tmp_path: Path) -> No
     (tmp_path / "x.db3").write_bytes(b"SQLite format 3\0nonsense")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "metadata.yaml").write_text("nonsense", encoding="utf-8")
-    with pytest.raises(qd.ArgumentError, match=f"^{tmp_path}: the folder is not a bag of rosbag2"):
-        load_samples(tmp_path, held)
+    raises(qd.ArgumentError, f"^{tmp_path}: the folder is not a bag of rosbag2", load_samples, tmp_path, held)
     for name in ("x.db3", "folder"):
-        with pytest.raises(qd.ArgumentError, match=f"{tmp_path / name}: the bag cannot be read"):
-            load_samples(tmp_path / name, held)
+        raises(qd.ArgumentError, f"{tmp_path / name}: the bag cannot be read", load_samples, tmp_path / name, held)
 
 
 def test_missing_package_for_bags_is_named(held: qd.Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "rosbags.highlevel", None)
     (tmp_path / "metadata.yaml").touch()
-    with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[rosbags\]'"):
-        load_samples(tmp_path, held)
+    raises(qd.QuaddynError, r"pip install 'quaddyn\[rosbags\]'", load_samples, tmp_path, held)
 
 
 def test_recording_columns_are_samples_without_a_file(log: Log, held: qd.Robot, tmp_path: Path) -> None:
@@ -616,8 +606,7 @@ def test_walking_recordings_are_not_identified_with_a_fixed_root(
     with pytest.raises(qd.ArgumentError, match=f"^{path}: column {message} but the root is fixed; .* foot sensors"):
         raise done.exception
     mcap = load_recording(path).to_mcap(tmp_path / "run.mcap")
-    with pytest.raises(qd.ArgumentError, match="the base moves by"):
-        load_samples(mcap, held)
+    raises(qd.ArgumentError, "the base moves by", load_samples, mcap, held)
     moving = str(done.exception).split("'")[1]
     assert len(load_samples(mcap, held, names={moving: "unused"})) > 1500
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 from slow_parameters import others_slow
 from typer.testing import CliRunner
 
@@ -51,8 +52,7 @@ def still(robot: qd.Robot, count: int, tau: float | None = None) -> Samples:
 def test_samples_of_different_lengths_are_rejected(name: str) -> None:
     arrays = {"q": np.zeros((5, 6)), "v": np.zeros((5, 6)), "a": np.zeros((5, 6)), "tau": np.zeros((5, 6))}
     short = {"FL": np.zeros((4, 3))} if name == "forces" else np.zeros((4, 6))
-    with pytest.raises(qd.ArgumentError, match=rf"{name}.*expected 5 samples.*got 4"):
-        Samples(**{**arrays, name: short})
+    raises(qd.ArgumentError, rf"{name}.*expected 5 samples.*got 4", Samples, **{**arrays, name: short})
     with pytest.raises(qd.ArgumentTypeError, match=rf"{name}.*array"):
         Samples(**{**arrays, name: {"FL": None} if name == "forces" else 3.0})
 
@@ -67,8 +67,7 @@ def test_impossibly_large_entries_are_rejected(arm: qd.Robot, data: Samples, nam
 
 @pytest.mark.parametrize("noise", (0.0, 1e-300, 1e300, np.nan, np.inf, -1.0))
 def test_noise_out_of_range_is_rejected(arm: qd.Robot, data: Samples, noise: float) -> None:
-    with pytest.raises(qd.ArgumentError, match="torque_noise"):
-        identify(arm, data, torque_noise=noise)
+    raises(qd.ArgumentError, "torque_noise", identify, arm, data, torque_noise=noise)
 
 
 # -- files -------------------------------------------------------------------------------------------------------
@@ -97,8 +96,7 @@ def test_other_separators_are_reported(tmp_path: Path, arm: qd.Robot, data: Samp
     (tmp_path / "a.csv").write_text(
         (tmp_path / "a.csv").read_text(encoding="utf-8").replace(",", mark), encoding="utf-8"
     )
-    with pytest.raises(qd.ArgumentError, match="separated by commas"):
-        load_samples(tmp_path / "a.csv", arm)
+    raises(qd.ArgumentError, "separated by commas", load_samples, tmp_path / "a.csv", arm)
 
 
 @pytest.mark.parametrize("by_index", (False, True))

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from raising import raises
 from test_mjcf import ARM, QUADRUPED
 from test_surface_identification import make_samples
 from typer.testing import CliRunner
@@ -94,12 +95,10 @@ def test_mjcf_of_another_robot_is_rejected(found: Identification, tmp_path: Path
         ('<!DOCTYPE x [<!ENTITY a "b">]><mujoco/>', qd.ModelError, "not valid XML"),
     ):
         source.write_text(text, encoding="utf-8")
-        with pytest.raises(error, match=message):
-            found.save_mjcf(tmp_path / "found.xml", source)
+        raises(error, message, found.save_mjcf, tmp_path / "found.xml", source)
     renamed = found.save_mjcf(source).read_text(encoding="utf-8").replace('"elbow_joint"', '"knee"')
     source.write_text(renamed, encoding="utf-8")
-    with pytest.raises(qd.ArgumentError, match="no joint 'elbow_joint'"):
-        found.save_mjcf(tmp_path / "found.xml", source)
+    raises(qd.ArgumentError, "no joint 'elbow_joint'", found.save_mjcf, tmp_path / "found.xml", source)
 
 
 def test_file_of_actuators_gives_the_identified_friction(found: Identification, arm: qd.Robot, tmp_path: Path) -> None:
@@ -121,8 +120,7 @@ def test_file_of_actuators_gives_the_identified_friction(found: Identification, 
         qd.ArgumentError, match=r"damping of joint 'shoulder_pan_joint' is 9, .*load the robot with damping=0"
     ):
         found.actuators(qd.load("ur5", damping=9.0))
-    with pytest.raises(qd.ArgumentError, match="expected the joints of"):
-        found.actuators(qd.load("planar_3r"))
+    raises(qd.ArgumentError, "expected the joints of", found.actuators, qd.load("planar_3r"))
 
 
 def test_files_of_actuators_are_validated(arm: qd.Robot, tmp_path: Path) -> None:
@@ -150,11 +148,9 @@ def test_files_of_actuators_are_validated(arm: qd.Robot, tmp_path: Path) -> None
         assert str(caught.value).startswith(f"{path}: ")
     for text in ("", "[]", "{}", '{"format": 2, "joints": {}}', '{"format": 1, "joints": {"a": 1}}', "[" * 5000):
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(qd.ArgumentError, match=r"expected a file of Actuators\.save with format 1"):
-            Actuators.load(path, arm)
+        raises(qd.ArgumentError, r"expected a file of Actuators\.save with format 1", Actuators.load, path, arm)
     path.write_text('{"format": 1, "joints": {"knee": {}}}', encoding="utf-8")
-    with pytest.raises(qd.ArgumentError, match="but 'elbow_joint' is only in the robot"):
-        Actuators.load(path, arm)
+    raises(qd.ArgumentError, "but 'elbow_joint' is only in the robot", Actuators.load, path, arm)
 
 
 @pytest.mark.parametrize("kind", ["ur5", "mjcf"])

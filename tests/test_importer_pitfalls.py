@@ -23,6 +23,7 @@ import fuzzing
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from urdf_text import chain, star
 
 import quaddyn as qd
@@ -472,10 +473,8 @@ def test_error_for_a_pinocchio_frame_id_contains_the_frame_name(dyn: qd.Dynamics
             lambda n: dyn.update(q, v).jacobian(n),
             lambda n: qd.Simulation(dyn.robot).push(n, [1.0, 0.0, 0.0], duration=0.1),
         ):
-            with pytest.raises(qd.UnknownNameError, match=rf"^frame: expected a name.* {i}; did you mean 'FL_calf'"):
-                call(name)
-    with pytest.raises(qd.UnknownNameError, match=r"^frame: expected a name, got the int -1; known: "):
-        dyn.frame_placement(q, -1)  # type: ignore[arg-type]
+            raises(qd.UnknownNameError, rf"^frame: expected a name.* {i}; did you mean 'FL_calf'", call, name)
+    raises(qd.UnknownNameError, r"^frame: expected a name, got the int -1; known: ", dyn.frame_placement, q, -1)
 
 
 def test_pinocchio_force_is_accepted_as_an_external_force(dyn: qd.Dynamics) -> None:

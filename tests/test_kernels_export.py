@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from random_trees import random_robot, random_states
 from typer.testing import CliRunner
 
@@ -101,17 +102,13 @@ def test_robot_name_is_escaped_in_identifiers_and_comments() -> None:
 
 def test_invalid_options_of_generate_c_are_rejected() -> None:
     robot = qd.load("go2")
-    with pytest.raises(qd.UnknownNameError, match="rnea"):
-        qd.generate_c(robot, "rnae")
-    with pytest.raises(qd.ArgumentError, match="frame"):
-        qd.generate_c(robot, "frame_jacobian")
-    with pytest.raises(qd.ArgumentError, match="does not use a frame"):
-        qd.generate_c(robot, "rnea", frame="FL")
+    raises(qd.UnknownNameError, "rnea", qd.generate_c, robot, "rnae")
+    raises(qd.ArgumentError, "frame", qd.generate_c, robot, "frame_jacobian")
+    raises(qd.ArgumentError, "does not use a frame", qd.generate_c, robot, "rnea", frame="FL")
     with pytest.raises(qd.UnknownNameError):
         qd.generate_c(robot, "frame_drift", frame="tail")
     for dtype in (np.int32, "banana"):
-        with pytest.raises(qd.ArgumentTypeError, match="dtype"):
-            qd.generate_c(robot, dtype=dtype)
+        raises(qd.ArgumentTypeError, "dtype", qd.generate_c, robot, dtype=dtype)
 
 
 def test_codegen_writes_files_with_headers(tmp_path: Path) -> None:
@@ -191,8 +188,7 @@ def test_pinocchio_kernels_validate_arguments_like_compiled_kernels(no_machine_c
         (qd.UnknownNameError, "FR", lambda: fast.frame_jacobian(q, "FR")),
     ]
     for error, words, call in wrong:
-        with pytest.raises(error, match=words):
-            call()
+        raises(error, words, call)
     copy = pickle.loads(pickle.dumps(fast))
     assert np.array_equal(copy.rnea(q, v, a, stacked), fast.rnea(q, v, a, stacked))
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -206,8 +207,7 @@ def test_full_disk_is_reported_before_the_first_tick(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(OSError, match="No space"):
-        Recording(tmp_path / "log", go2, dt=0.002)
+    raises(OSError, "No space", Recording, tmp_path / "log", go2, dt=0.002)
     assert not list(tmp_path.iterdir())
 
 
@@ -220,10 +220,8 @@ def test_invalid_recording_files_are_rejected(run: Path, tmp_path: Path, go2: qd
         (data[:40] + b"\xff" * 10 + data[50:], "damaged"),
     ):
         (tmp_path / "bad").write_bytes(content)
-        with pytest.raises(qd.ArgumentError, match=why):
-            load_recording(tmp_path / "bad")
-    with pytest.raises(OSError, match="No such file"):
-        Recording(tmp_path / "nowhere" / "log", go2, dt=0.002)
+        raises(qd.ArgumentError, why, load_recording, tmp_path / "bad")
+    raises(OSError, "No such file", Recording, tmp_path / "nowhere" / "log", go2, dt=0.002)
     for wrong in ({}, {"dt": 0.0}, {"dt": 0.002, "seconds": np.inf}):
         with pytest.raises(qd.ArgumentError):
             Recording(tmp_path / "log", go2, **wrong)
@@ -320,8 +318,7 @@ def test_a_damaged_description_of_a_recording_is_reported(part: tuple[Any, ...],
 def test_tick_with_an_invalid_value_is_rejected(name: str, value: Any, short: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.qdlog"
     path.write_bytes(with_tick(short.read_bytes(), name, value))
-    with pytest.raises(qd.ArgumentError, match=f"^{path}: tick 2 is damaged: its {name}"):
-        load_recording(path)
+    raises(qd.ArgumentError, f"^{path}: tick 2 is damaged: its {name}", load_recording, path)
 
 
 def test_arbitrary_sensor_values_and_decreasing_times_are_read(short: Path, tmp_path: Path) -> None:
@@ -362,8 +359,7 @@ def test_randomly_corrupted_recordings_are_read_or_rejected(short: Path, tmp_pat
     length, refused = HEAD.size + HEAD.unpack_from(data)[2], 0
     for texts in (b"", b"[" * 100_000, b"\xff\xfe", b"Dear reader", b"null", b"[]", b"{}"):
         path.write_bytes(with_description(data, lambda about, texts=texts: texts))
-        with pytest.raises(qd.ArgumentError, match=rf"^{path}: the description of the run is damaged"):
-            load_recording(path)
+        raises(qd.ArgumentError, rf"^{path}: the description of the run is damaged", load_recording, path)
     for _ in range(60):
         damaged = bytearray(data)
         for _ in range(rng.choice((1, 8, 64))):
@@ -396,8 +392,7 @@ def test_motor_delay_is_fitted_from_a_recording(go2: qd.Robot, run: Path, tmp_pa
     log = load_recording(run)
     found = log.fit_actuators()
     log.records["torque"][len(log) // 2, 3] = np.nan
-    with pytest.raises(qd.ArgumentError, match="no measured torques"):
-        log.fit_actuators()
+    raises(qd.ArgumentError, "no measured torques", log.fit_actuators)
     legs = [i for i, name in enumerate(go2.actuated) if "hip" not in name]
     # A torque is measured with the reading after the command, one period later.
     np.testing.assert_allclose(found.delay[legs], DT, rtol=0.1)

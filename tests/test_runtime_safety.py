@@ -11,6 +11,7 @@ import pinocchio as pin
 import pytest
 from compiling_c import COMPILER
 from numpy_safety import NumpySafety
+from raising import raises
 from runtime_faults import DT, FAULTS, Trot, recorded_trot, with_fault
 from safety_in_c import LIMITS, RandomSequences, SafetyInC, differences
 
@@ -291,8 +292,7 @@ def test_invalid_limits_are_rejected(go2: qd.Robot) -> None:
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             Safety(go2, dt=DT, limits=SafetyLimits(**wrong))
     for wrong in ({"dt": 0.0}, {"imu_rotation": 2.0 * np.eye(3)}, {"limits": {"max_tilt": 1.0}}):
-        with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
-            Safety(go2, **({"dt": DT} | wrong))
+        raises(qd.ArgumentError, next(iter(wrong)), Safety, go2, **{"dt": DT} | wrong)
     with pytest.raises(qd.ArgumentError, match="name"):
         export_safety(Safety(go2, dt=DT), "unused", name="2 legs")
     with pytest.raises(qd.ArgumentError, match="code"):

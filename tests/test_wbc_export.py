@@ -9,6 +9,7 @@ import controller_in_c as cc
 import numpy as np
 import pytest
 from browser import require
+from raising import raises
 from slow_parameters import others_slow
 from typer.testing import CliRunner
 from wbc_elements import IN_PYTHON, check_that_every_kind_is_there, controller_of_every_kind
@@ -202,20 +203,16 @@ class CustomElement(ComTask):
 def test_custom_elements_and_invalid_names_are_rejected_by_name(tmp_path):
     robot = qd.load("go2")
     wbc = qd.WholeBodyController(robot, tasks=[[CustomElement(robot, "mine")], [PostureTask(robot)]])
-    with pytest.raises(qd.ArgumentError, match="'mine' cannot be exported"):
-        export_c(wbc, tmp_path)
+    raises(qd.ArgumentError, "'mine' cannot be exported", export_c, wbc, tmp_path)
     wbc = qd.WholeBodyController(robot)
     wbc.add(LinearConstraint("rows", -1.0, 1.0, torque=np.eye(12)), 0)
-    with pytest.raises(qd.ArgumentError, match="'rows'"):
-        controller_c(wbc)
+    raises(qd.ArgumentError, "'rows'", controller_c, wbc)
     wbc = qd.WholeBodyController(robot, tasks=[[ComTask(robot, "a b"), PostureTask(robot, "a_b")]])
-    with pytest.raises(qd.ArgumentError, match="the same identifier in C"):
-        controller_c(wbc)
+    raises(qd.ArgumentError, "the same identifier in C", controller_c, wbc)
     for name in ("", "2legs", "a-b", "é", "a" * 62, "double", "class", "main"):
         with pytest.raises(qd.ArgumentError, match="name"):
             controller_c(qd.WholeBodyController(robot), name=name)
-    with pytest.raises(qd.ArgumentError, match="WholeBodyController"):
-        export_c(robot, tmp_path)
+    raises(qd.ArgumentError, "WholeBodyController", export_c, robot, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
