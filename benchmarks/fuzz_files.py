@@ -49,7 +49,7 @@ def as_file(path: Path, read: Callable[[Path], object]) -> Read:
 
 # -- kinds: original data and their readers --------------------------------------------------------------------------
 def meshes(folder: Path) -> Iterator[tuple[bytes, Read]]:
-    from test_viewer_meshes import FILES
+    from test_viewer import FILES
 
     from quaddyn.viewer.mesh import read_mesh
 

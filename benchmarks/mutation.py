@@ -39,18 +39,17 @@ class Subpackage(NamedTuple):
 SUBPACKAGES = {
     "urdf": Subpackage(
         "quaddyn/urdf",
-        ("urdf_messages", "urdf", "load_oddities", "mutation_regressions", "importer_pitfalls"),
+        ("urdf", "load", "mutation_regressions", "importer_pitfalls"),
         "not demo and not small_stacks"
     ),
     "robot": Subpackage(
         "quaddyn/robot",
-        ("surface_sources", "surface_conventions", "robot_saving", "load_oddities", "validation", "mimic", "loops",
-         "motors", "load", "legs")
+        ("load", "surface_mistakes", "mimic", "loops", "motors", "legs")
     ),
-    "dynamics": Subpackage("quaddyn/dynamics", ("api_pitfalls", "dynamics", "kernels_export")),
+    "dynamics": Subpackage("quaddyn/dynamics", ("importer_pitfalls", "dynamics", "kernels_export")),
     "kinematics": Subpackage(
         "quaddyn/kinematics",
-        ("kinematics_inverse", "mutation_regressions", "two_link_leg", "capsules", "surface_conventions",
+        ("kinematics_inverse", "mutation_regressions", "robots", "capsules", "surface_mistakes",
          "kinematics", "leg_command"),
         "not demo"
     ),
@@ -70,7 +69,7 @@ SUBPACKAGES = {
     "wbc": Subpackage(
         "quaddyn/wbc",
         ("wbc_explain", "wbc_tick", "wbc_tasks", "wbc_misuse", "joint_friction", "wbc_kinds", "wbc_states",
-         "wbc_rows", "surface_custom_elements", "wbc_optimum", "wbc_export")
+         "wbc_rows", "surface_custom_elements", "wbc_optimum", "walker_export")
     ),
     "contact": Subpackage(
         "quaddyn/contact",
@@ -79,7 +78,7 @@ SUBPACKAGES = {
     ),
     "control": Subpackage(
         "quaddyn/control",
-        ("control", "surface_conventions", "control_trunk", "control_force", "control_impedance")
+        ("control", "surface_mistakes", "control_trunk", "control_force", "control_impedance")
     ),
     "locomotion": Subpackage(
         "quaddyn/locomotion",
@@ -90,24 +89,22 @@ SUBPACKAGES = {
     "estimation": Subpackage("quaddyn/estimation", ("elevation_map", "estimation", "base_estimator", "payload")),
     "simulation": Subpackage(
         "quaddyn/simulation",
-        ("surface_logs", "simulation_sensors", "simulation_energy", "rollouts", "simulation", "simulation_compiled",
+        ("log_tables", "simulation_sensors", "simulation_energy", "envs", "simulation", "simulation_compiled",
          "mujoco_plant", "plants")
     ),
     "identification": Subpackage(
         "quaddyn/identification",
-        ("surface_identification", "mutation_regressions", "identification_misuse", "identification_base",
-         "identification"),
+        ("identification", "mutation_regressions"),
         "not demo"
     ),
     "runtime": Subpackage(
         "quaddyn/runtime",
-        ("runtime_interfaces", "runtime_safety", "runtime_udp", "runtime_ros2", "runtime_operators",
-         "runtime_unitree", "runtime_process", "runtime_log", "preflight", "runtime_program", "runtime_loop")
+        ("runtime_interfaces", "runtime_safety", "runtime_process", "ros2_export", "runtime_loop",
+         "runtime_log", "preflight", "walker_export")
     ),
     "campaigns": Subpackage(
         "quaddyn/campaigns",
-        ("campaign_kinds", "campaign_cases", "campaign_statistics", "campaigns", "campaign_trials", "campaigns_cli",
-         "datasheet")
+        ("campaign_cases", "campaigns", "datasheet")
     ),
     "reference": Subpackage("quaddyn/reference", ("reference_reader", "reference", "mimic", "loops", "verification")),
     "verification": Subpackage(
@@ -118,22 +115,21 @@ SUBPACKAGES = {
     ),
     "viewer": Subpackage(
         "quaddyn/viewer",
-        ("viewer_meshes", "malicious_files", "viewer", "page_browser", "viewer_browser")
+        ("viewer", "malicious_files", "page_browser")
     ),
     "demo": Subpackage(
         "quaddyn/demo",
-        ("mutation_regressions", "leg_command", "surface_commands", "demo"),
+        ("mutation_regressions", "leg_command", "demo"),
         "show_draws or demo or velocity or never or plot or records"
     ),
     "cli": Subpackage(
         "quaddyn/cli",
-        ("printed", "surface_cli", "cli_options", "surface_commands", "exit_codes", "leg_command", "cli", "doctor",
-         "campaigns_cli", "runtime_log", "identification")
+        ("printed", "cli", "cli_options", "demo", "leg_command", "doctor", "campaigns", "runtime_log", "identification")
     ),
 }  # fmt: skip
 
 #: Tests that run for every subpackage in addition to its own.
-COMMON_TESTS = ("records",)
+COMMON_TESTS = ("printed",)
 
 #: Equivalent mutants: (file or folder, a part of the line, that part in the mutant) and why the behavior is the same.
 #: White space is ignored.

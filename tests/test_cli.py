@@ -29,7 +29,7 @@ from quaddyn.campaigns import campaign
 from quaddyn.cli import app, main, robots, showing
 from quaddyn.cli.app import print_error
 from quaddyn.cli.doctor import Health
-from quaddyn.cli.renamed_options import with_new_names
+from quaddyn.cli.options import with_new_names
 from quaddyn.demo.report import DemoCheck, RequestedValue
 from quaddyn.robot.catalogue import find_entry
 from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport

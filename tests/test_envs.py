@@ -7,12 +7,15 @@ import copy
 import importlib.util
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,13 +23,29 @@ import pinocchio as pin
 import pytest
 from browser import require
 from raising import raises
+from test_compiled_footwork import fill
+from test_simulation_compiled import as_python
 
 import quaddyn as qd
 import quaddyn.envs
 from quaddyn.envs import VelocityTask, register_environments
 from quaddyn.envs.registration import MissingGymnasium
 from quaddyn.errors import ArgumentError, ArgumentTypeError
-from quaddyn.simulation import Box, HeightField, Plane, stairs
+from quaddyn.locomotion import (
+    LocomotionController,
+    contact_estimation,
+    friction_model,
+    gait,
+    ground_plane,
+    landing,
+    progress_monitor,
+    slope_limiter,
+    steering,
+    trunk_controller,
+    walk_start,
+)
+from quaddyn.locomotion.walker import Walker, lose_ground
+from quaddyn.simulation import Actuators, Box, HeightField, Plane, Simulation, rollout, stairs
 from quaddyn.viewer.video import open_page_pictures
 
 NAME = "quaddyn/QuadrupedVelocity-v0"
@@ -478,3 +497,210 @@ def test_browser_of_pictures_ends_with_the_program_or_before(monkeypatch: pytest
     assert done.returncode == 0 and done.stderr == ""
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
+
+
+# -- `rollout` equals `simulation.step` bit for bit, for any number of threads ----------------------------------------
+STEPS = 60
+
+
+@pytest.fixture(scope="module")
+def solo() -> qd.Robot:
+    return qd.load("solo12")
+
+
+def random_initial_states(robot: qd.Robot, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Initial states from which robots land within some steps."""
+    rng = np.random.default_rng(seed)
+    q, v = np.tile(robot.q_home, (count, 1)), rng.normal(0.0, 1.0, (count, robot.nv))
+    q[:, 2] += rng.uniform(0.0, 0.02, count)
+    return q, v
+
+
+def step_individually(sim: Simulation, torques: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """States of individual steps, and the number of inaccurate steps."""
+    states, poor = [], 0
+    for tau in torques:
+        sim.step(tau)
+        states.append((sim.q, sim.v))
+        poor += not sim.ok
+    return np.array([q for q, _ in states]), np.array([v for _, v in states]), poor
+
+
+PLANTS: dict[str, Callable[[qd.Robot], Simulation]] = {
+    "frictional": Simulation,
+    "compliant": lambda robot: Simulation(robot, contact="compliant"),
+    "rigid": lambda robot: Simulation(robot, contact="rigid", dt=2e-3),
+    "rk4": lambda robot: Simulation(robot, integrator="rk4"),
+    "rough": lambda robot: Simulation(
+        robot, terrain=[Plane.floor(0.0), Box(np.array([0.2, 0.1, 0.0]), np.array([0.2, 0.2, 0.04]))]
+    ),
+    "weak": lambda robot: Simulation(
+        robot, actuators=Actuators(robot, effort=1.0, no_load_speed=10.0, corner_speed=4.0, rotor_inertia=1e-3)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_rollout_equals_individual_steps(kind: str, solo: qd.Robot) -> None:
+    torques = np.random.default_rng(1).normal(0.0, 0.5, (3, STEPS, 12))
+    q, v = random_initial_states(solo, 3)
+    plants, alone = [PLANTS[kind](solo) for _ in range(3)], PLANTS[kind](solo)
+    for threads in (1, 3):
+        found = rollout(plants, torques, q=q, v=v, threads=threads)
+        for i, sim in enumerate(plants):
+            alone.reset(q[i], v[i])
+            expected_q, expected_v, poor = step_individually(alone, torques[i])
+            assert found.q[i].tobytes() == expected_q.tobytes() and found.v[i].tobytes() == expected_v.tobytes()
+            assert found.n_steps[i] == STEPS and found.n_inaccurate_steps[i] == poor
+            assert sim.q.tobytes() == alone.q.tobytes() and sim.time == alone.time
+            assert sim.tau.tobytes() == alone.tau.tobytes() and sim.work == alone.work and sim.status == alone.status
+            sim.step(torques[i, 0])  # continues from its state
+            alone.step(torques[i, 0])
+            assert sim.v.tobytes() == alone.v.tobytes()
+
+
+def test_rollouts_reuse_a_smaller_number_of_plants(solo: qd.Robot) -> None:
+    torques, (q, v) = np.zeros((STEPS, 12)), random_initial_states(solo, 7, seed=2)
+    few = rollout([Simulation(solo) for _ in range(2)], torques, q=q, v=v, threads=2)
+    one = rollout(Simulation(solo), torques, q=q, v=v)
+    assert few.q.shape == (7, STEPS, solo.nq) and few.v.shape == (7, STEPS, solo.nv)
+    assert few.q.tobytes() == one.q.tobytes() and few.v.tobytes() == one.v.tobytes()
+    assert len({each.tobytes() for each in few.q}) == 7
+    assert not few.q.flags.writeable and not few.v.flags.writeable and not few.n_steps.flags.writeable
+
+
+def test_plants_with_different_parameters_keep_their_pushes(solo: qd.Robot) -> None:
+    def made() -> list[Simulation]:
+        out = [Simulation(solo, friction=mu) for mu in (0.2, 0.9)] + [Simulation(solo, terrain=Plane.floor(-0.1))]
+        for i, sim in enumerate(out):
+            sim.push(solo.frame_names[-1], np.array([5.0 * i, 3.0, 1.0]), duration=0.01)
+            sim.push("base_link", np.array([1.0, 2.0, 3.0, 0.1, 0.2, 0.3]), duration=0.025)
+        return out
+
+    torques = np.random.default_rng(3).normal(0.0, 0.5, (STEPS, 12))
+    plants = made()
+    found = rollout(plants, torques, threads=2)
+    for i, alone in enumerate(made()):
+        expected_q, expected_v, _ = step_individually(alone, torques)
+        assert found.q[i].tobytes() == expected_q.tobytes() and found.v[i].tobytes() == expected_v.tobytes()
+        assert plants[i].work == alone.work
+
+
+def test_divergence_ends_only_its_own_rollout(solo: qd.Robot) -> None:
+    torques = np.zeros((2, STEPS, 12))
+    torques[0, 20:] = 1e12
+    free = Actuators(solo, effort=np.inf)
+    plants = [Simulation(solo, actuators=free) for _ in range(2)]
+    found = rollout(plants, torques, threads=2)
+    last = found.n_steps[0]
+    assert 20 <= last < STEPS and found.n_steps[1] == STEPS
+    assert np.isfinite(found.q).all() and np.isfinite(found.v).all()
+    assert (found.q[0, last:] == found.q[0, last - 1]).all() and plants[0].q.tobytes() == found.q[0, -1].tobytes()
+    with pytest.raises(qd.errors.DivergenceError):
+        plants[0].step(torques[0, last])
+    plants[0].reset()
+    plants[0].step(np.zeros(12))
+
+
+def test_mismatched_arguments_are_named(solo: qd.Robot) -> None:
+    sim, other, tau = Simulation(solo), Simulation(qd.load("two_link_leg")), np.zeros((5, 12))
+    q = solo.q_home
+    for call, words in (
+        (lambda: rollout([], tau), "at least one"),
+        (lambda: rollout([sim, sim], tau), "twice"),
+        (lambda: rollout([sim, other], tau), "of the same sizes"),
+        (lambda: rollout(sim, np.zeros((5, 11))), "torques"),
+        (lambda: rollout(sim, np.zeros((2, 5, 12))), "torques: 2 rollouts, but 1 plant without .* pass q= "),
+        (lambda: rollout(sim, np.zeros(12)), "torques"),
+        (lambda: rollout(sim, np.full((5, 12), np.nan)), "finite"),
+        (lambda: rollout(sim, tau, q=q[:-1]), "q"),
+        (lambda: rollout(sim, tau, q=2.0 * q), "q"),
+        (lambda: rollout(sim, tau, q=[q, q], v=np.zeros((3, 18))), "v"),
+        (lambda: rollout(sim, tau, v=np.zeros(18)), "together with the initial configurations"),
+        (lambda: rollout(sim, tau, threads=0), "threads"),
+    ):
+        raises(ArgumentError, words, call)
+    raises(ArgumentTypeError, "Simulation objects", rollout, [sim, "plant"], tau)
+    none = rollout(sim, np.zeros((0, 12)))
+    assert none.q.shape == (1, 0, solo.nq) and sim.time == 0.0
+
+
+# -- resets -----------------------------------------------------------------------------------------------------------
+@cache
+def walker() -> Walker:
+    """Records of a controller."""
+    robot = qd.load("go2")
+    controller = LocomotionController(robot, dt=2e-3)
+    controller.compute(qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv)))
+    return controller._walking.records.walker
+
+
+def flatten(value: Any, name: str) -> dict[str, np.ndarray]:
+    """Returns all arrays of a record by name."""
+    if isinstance(value, np.ndarray):
+        return {name: value}
+    fields = zip(value._fields, value, strict=True)
+    return {key: x for field, each in fields for key, x in flatten(each, f"{name}.{field}").items()}
+
+
+def after_reset(reset: Callable[[Walker], object], names: list[str], seed: int) -> dict[str, np.ndarray]:
+    """Returns the arrays of the named records after a reset, before which they are random."""
+    e = copy.deepcopy(walker())
+    records = {name: e.landing if name == "landing" else getattr(e.walk, name) for name in names}
+    for record in records.values():
+        fill(record, np.random.default_rng(seed))
+    with as_python():
+        reset(e)
+    return {key: x for name, record in records.items() for key, x in flatten(record, name).items()}
+
+
+#: Resets, and the records that they reset.
+RESETS: dict[str, tuple[Callable[[Walker], object], str]] = {
+    "ground contact": (lambda e: contact_estimation.reset_ground_contact(e.walk.ground_contact), "ground_contact"),
+    "contacts": (lambda e: contact_estimation.reset_contact_estimate(e.walk.contacts), "contacts"),
+    "friction": (lambda e: friction_model.reset_friction_estimate(e.walk.friction_parameters, e.walk.slips), "slips"),
+    "progress": (lambda e: progress_monitor.reset_progress(e.walk.progress), "progress"),
+    "slope": (lambda e: slope_limiter.reset_slope(e.walk.slope), "slope"),
+    "steering": (lambda e: steering.reset_steering(e.walk.steering), "steering"),
+    "trunk": (lambda e: trunk_controller.reset_trunk(e.walk.trunk, 0.3), "trunk"),
+    "gait": (lambda e: gait.restart_gait(e.walk.gait, e.walk.gait_limits.timing, 0.5), "gait"),
+    "plane of unknown terrain": (lambda e: ground_plane.advance_slope(e.walk.ground, 1.0), "ground"),
+    "walk": (
+        lambda e: walk_start.begin_walk(e.walk, e.initial_footwork, 0.1),
+        "gait path ground ground_contact contacts progress steering trunk footwork",
+    ),
+    "loss of the ground": (lose_ground, "landing ground_contact contacts gait"),
+    "tick in the air": (lambda e: landing.extend_legs(e.landing, e.walk), "landing"),
+    "end of a landing": (lambda e: landing.balance_landing(e.landing, e.walk, True), "ground_contact contacts trunk"),
+}
+#: Fields that every reset may keep: parameters, outputs of the next tick, and values that a flag makes invalid.
+KEPT = {
+    "ground_contact": "dt|last_rate|last_feet|ground_force",
+    "contacts": r"observer\.(dt|beta|damping|friction|stiction_speed|actuated|p|drive|current)|rotors\..*|residual|"
+    r"trigger\.(.*threshold.*|dwell_time|passed_since|changed)|in_contact|is_known|is_followed",
+    "slips": r"slip\.motion|loads\..*",
+    "progress": "alpha",
+    "slope": "min_velocity_change|uphill|evaluated_.*",
+    "steering": "dt|friction|is_transitioning",
+    "trunk": "slope_lowering|base_weight.*|references.*",
+    "gait": r"trot\..*",
+    "path": "",
+    "ground": "next_footholds|map_height|map_center",
+    "footwork": "",
+    "landing": "reach|com_weight|in_contact|positions|velocities|acceleration|jump_yaw",
+}
+#: Additional fields that single resets keep.
+ALSO_KEPT = {
+    "tick in the air": r"landing\.(settled_time|stopping_distance|is_com_weight_changed|is_jump)",
+    "plane of unknown terrain": r"ground\.(points|has_next_foothold|slope)",
+    "end of a landing": r"trunk\.(height|com_offset|tilt_trim|desired_height|desired_rate)",
+}
+
+
+@pytest.mark.parametrize("name", RESETS)
+def test_state_after_a_reset_does_not_depend_on_its_history(name: str) -> None:
+    reset, records = RESETS[name]
+    one, other = (after_reset(reset, records.split(), seed) for seed in (0, 1))
+    kept = "|".join([*(rf"{record}\.({KEPT[record]})" for record in records.split()), ALSO_KEPT.get(name, "-")])
+    changed = [key for key in one if not np.array_equal(one[key], other[key], equal_nan=True)]
+    assert [key for key in changed if not re.fullmatch(kept, key)] == []

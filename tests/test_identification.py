@@ -6,11 +6,12 @@ import dataclasses
 import functools
 import json
 import os
+import pickle
 import re
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -24,17 +25,20 @@ from slow_parameters import others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn.cli import app
+from quaddyn.cli import app, identifying
 from quaddyn.cli.console import use_one_linear_algebra_thread
 from quaddyn.contact import contact_jacobian
 from quaddyn.control import JointPD, gravity_compensation
 from quaddyn.identification import (
     Accumulator,
+    Identification,
+    MotionRange,
     Samples,
     accelerations,
     base_parameters,
     exciting_trajectory,
     fit_accumulated,
+    group_by_rule,
     identify,
     load_samples,
     low_pass,
@@ -42,7 +46,7 @@ from quaddyn.identification import (
     split_samples,
     stream_samples,
 )
-from quaddyn.identification.base_parameters import random_states
+from quaddyn.identification.base_parameters import StackedRegressor, random_states
 from quaddyn.identification.consistent_fit import (
     fit_consistent,
     inertial_of,
@@ -52,6 +56,7 @@ from quaddyn.identification.consistent_fit import (
     thicken_pseudo_inertia,
     upper_cholesky,
 )
+from quaddyn.identification.fit import UNKNOWN_CAUSE, likely_causes
 from quaddyn.identification.samples import MeasuredForces
 from quaddyn.reference import Reference
 from quaddyn.reference.algorithms import INERTIAL_PARAMETERS, unit_inertia
@@ -1036,3 +1041,537 @@ def test_go2_is_excited_and_identified_from_8000_samples_within_10_seconds(tmp_p
 
 def test_linear_algebra_of_commands_uses_one_thread() -> None:
     assert use_one_linear_algebra_thread()
+
+
+# -- base parameters --------------------------------------------------------------------------------------------------
+INERTIA = '<inertial><origin xyz="0.01 0.02 0.03"/><mass value="1"/><inertia ixx="0.02" iyy="0.03" izz="0.04" '
+INERTIA += 'ixy="0.001" ixz="0.002" iyz="0.003"/></inertial>'
+LIMIT = '<limit lower="-1" upper="1" effort="10" velocity="5"/>'
+
+
+def urdf(joints: list[tuple[str, int, str, str, str]]) -> str:
+    """A tree of bodies of equal inertia; each joint is (type, parent, xyz, rpy, axis), body 0 the bare base."""
+    parts = ['<link name="b0"/>']
+    for k, (kind, parent, xyz, rpy, axis) in enumerate(joints, start=1):
+        parts.append(
+            f'<link name="b{k}">{INERTIA if kind != "fixed" else ""}</link><joint name="j{k}" type="{kind}">'
+            f'<parent link="b{parent}"/><child link="b{k}"/><origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="{axis}"/>'
+            f"{LIMIT}</joint>"
+        )
+    return f'<robot name="tree">{"".join(parts)}</robot>'
+
+
+#: Robots that are tested only in the nightly run.
+MANY_JOINTS = ("g1", "talos", "wheeled_quadruped", "centauro", "b1_z1", "b1", "anymal_b_kinova")
+
+
+def puma(tilt: float = 0.0) -> qd.Robot:
+    """The Puma 560's geometry, modified Denavit-Hartenberg (Craig, Introduction to Robotics, section 3.7)."""
+    h = np.pi / 2
+    table = [(0, 0, 0), (-h, 0, 0), (0, 0.4318, 0.1501), (-h, 0.0203, 0.4318), (h, 0, 0), (-h, 0, 0)]
+    joints = [("fixed", 0, "0 0 0", f"{tilt!r} 0 0", "0 0 1")]
+    for k, (alpha, a, d) in enumerate(table, start=1):
+        xyz = f"{a} {-d * np.sin(alpha):.17g} {d * np.cos(alpha):.17g}"
+        joints.append(("revolute", k, xyz, f"{alpha!r} 0 0", "0 0 1"))
+    return qd.load(urdf(joints), root="fixed")
+
+
+def tilted(name: str, tilt: float) -> qd.Robot:
+    """A catalogue arm with a tilted base."""
+    source = qd.load(name).source
+    text = source.decode() if isinstance(source, bytes) else source
+    root = qd.load(name).tree.root.name
+    slope = (
+        f'<link name="slope"/><joint name="slope_joint" type="fixed"><parent link="slope"/><child link="{root}"/>'
+        f'<origin rpy="{tilt!r} 0 0"/></joint></robot>'
+    )
+    return qd.load(text.replace("</robot>", slope), root="fixed")
+
+
+# -- the table of known ranks ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["ur5", "rx90", "puma"])
+def test_six_joint_arms_have_36_base_parameters_and_52_with_friction_and_rotors(name: str) -> None:
+    """Khalil and Dombre 2002, ch. 9: 36, or 40 with rotor inertias, because Ia1 and Ia2 are grouped with Lzz."""
+    robot = puma() if name == "puma" else qd.load(name)
+    assert base_parameters(robot, inertial=True).size == 36
+    assert base_parameters(robot).size == 36 + 12 + 4
+
+
+@pytest.mark.parametrize("name", ["rx90", "puma"])
+def test_first_axis_not_parallel_to_gravity_adds_two_base_parameters(name: str) -> None:
+    robot = puma(0.3) if name == "puma" else tilted(name, 0.3)
+    assert base_parameters(robot, inertial=True).size == 38
+    assert base_parameters(robot).size == 38 + 12 + 4
+
+
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_b", "anymal_c"])
+def test_floating_base_robot_with_twelve_joints_has_94_base_parameters(name: str) -> None:
+    robot = qd.load(name)
+    assert base_parameters(robot, inertial=True).size == 10 + 7 * 12
+    assert base_parameters(robot).size == 10 + 7 * 12 + 3 * 12
+
+
+@pytest.mark.parametrize("name", ["ur5", "rx90"])
+def test_rotors_of_the_first_two_joints_are_grouped(name: str) -> None:
+    base = base_parameters(qd.load(name))
+    alone = [g for g in base.groups() if g.startswith("Ia") and " + " not in g and " - " not in g]
+    joints = qd.load(name).actuated
+    assert sorted(alone) == sorted(f"Ia {joint}" for joint in joints[2:])
+
+
+# -- rules and QR ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=[pytest.mark.slow] if n in MANY_JOINTS else [])
+        for n in qd.CATALOGUE
+        if n != "closed_leg_biped"  # identification does not support loops
+    ],
+)
+def test_rules_and_qr_find_the_same_null_space_on_every_catalogue_robot(name: str) -> None:
+    robot = qd.load(name, mimic=False)
+    for inertial in (True, False):
+        base, rules = base_parameters(robot, inertial=inertial), group_by_rule(robot, inertial=inertial)
+        assert rules.rank == base.size
+        assert rules.disagreement(base) < 1e-8  # right angles of kinova and xarm7 have eleven and five digits
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> str:
+    joints = []
+    for k in range(draw(st.integers(1, 6))):
+        kinds = ["revolute", "revolute", "continuous", "prismatic", "planar", "floating"]
+        kind = draw(st.sampled_from(kinds if k else kinds[:-1]))  # a floating joint at the base is the root itself
+        axis = draw(st.sampled_from(["1 0 0", "0 1 0", "0 0 1", "0 0.6 0.8", "0.6 0 -0.8"]))
+        xyz = draw(st.sampled_from(["0 0 0", "0.3 0 0", "0 0.2 0", "0 0 0.4", "0.1 -0.2 0.3"]))
+        rpy = draw(st.sampled_from(["0 0 0", "1.5707963267948966 0 0", "0 1.5707963267948966 0", "0.3 -0.4 0.5"]))
+        joints.append((kind, draw(st.integers(max(0, k - 2), k)), xyz, rpy, axis))
+    return urdf(joints)
+
+
+@settings(max_examples=20, deadline=None)
+@given(text=trees(), root=st.sampled_from(["fixed", "planar", "free"]), seed=st.integers(0, 2**31))
+def test_rules_and_qr_agree_on_trees_of_all_joint_types(text: str, root: str, seed: int) -> None:
+    if root != "fixed":  # a floating base has mass
+        text = text.replace('<link name="b0"/>', f'<link name="b0">{INERTIA}</link>')
+    robot = qd.load(text, root=root)
+    for inertial in (True, False):
+        base, rules = base_parameters(robot, inertial=inertial, seed=seed), group_by_rule(robot, inertial=inertial)
+        assert rules.rank == base.size, (base.certificate, rules.by_body)
+        assert rules.disagreement(base) < 1e-9
+
+
+def test_rank_is_ambiguous_for_a_tilt_of_1e_6_and_unambiguous_for_exact_geometry() -> None:
+    exact, tiny = base_parameters(puma()).certificate, base_parameters(puma(1e-6)).certificate
+    assert exact.is_unambiguous
+    assert np.log10(exact.gap) > 13
+    assert not tiny.is_unambiguous
+    assert tiny.ambiguous.max() < 1e-3
+
+
+# -- equivalence -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "ur5", "double_pendulum_continuous", "b1_z1"])
+@pytest.mark.parametrize("inertial", [True, False])
+def test_base_parameters_determine_the_torques(name: str, inertial: bool) -> None:
+    robot = qd.load(name)
+    dyn, base = qd.Dynamics(robot), base_parameters(robot, inertial=inertial)
+    states = random_states(robot, 20, np.random.default_rng(7))
+    full = StackedRegressor(robot, inertial=inertial)(*states)
+    delta = dyn.parameters(inertial=inertial)
+    for k, (q, v, a) in enumerate(zip(*states, strict=True)):
+        np.testing.assert_array_equal(full[k], dyn.regressor(q, v, a, inertial=inertial))
+    tau = full @ delta
+    scale = np.abs(tau).max()
+    np.testing.assert_allclose(base.regressor()(*states) @ base.project(delta), tau, atol=1e-12 * scale)
+    np.testing.assert_allclose(full @ base.P[:, : base.size], base.regressor()(*states), atol=0)
+
+
+def test_mapping_matrices_satisfy_the_relations_of_source_c(go2: qd.Robot) -> None:
+    base = base_parameters(go2)
+    Pb, Pd = np.split(base.P, [base.size], axis=1)
+    np.testing.assert_array_equal(base.K, Pb.T + base.Kd @ Pd.T)
+    np.testing.assert_array_equal(base.P.T @ base.P, np.eye(len(base.names)))
+
+
+def test_nearest_parameters_keep_base_parameters_and_the_prior(go2: qd.Robot) -> None:
+    base, delta = base_parameters(go2), qd.Dynamics(go2).parameters()
+    np.testing.assert_allclose(base.nearest_parameters(base.project(delta), delta), delta, atol=1e-12)
+    beta = base.project(delta) + np.random.default_rng(0).standard_normal(base.size)
+    np.testing.assert_allclose(base.project(base.nearest_parameters(beta, delta)), beta, atol=1e-10)
+
+
+def test_regressor_row_of_a_joint_depends_only_on_its_subtree(go2: qd.Robot) -> None:
+    support = StackedRegressor(go2).support
+    row = go2.velocity_index("FL_thigh_joint")
+    known = base_parameters(go2).names
+    names = {known[k].split()[1] for k in np.flatnonzero(support[row])}
+    assert names == {"FL_thigh", "FL_calf", "FL_thigh_joint"}
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda q, v, a: (q[:, :-1], v, a), "shape"),
+        (lambda q, v, a: (q, v[:2], a), "samples"),
+        (lambda q, v, a: (q, v * np.nan, a), "finite"),
+        (lambda q, v, a: (q.astype(np.float32), v, a), "float64"),
+        (lambda q, v, a: (q * 2.0, v, a), "does not have norm 1"),
+        (lambda q, v, a: (q, v * 1e200, a), "overflows"),
+    ],
+)
+def test_invalid_samples_are_rejected_by_name(go2: qd.Robot, change: object, word: str) -> None:
+    states = random_states(go2, 3, np.random.default_rng(0))
+    with np.errstate(all="ignore"), pytest.raises(qd.ArgumentError, match=word):
+        StackedRegressor(go2)(*change(*states))  # type: ignore[operator]
+
+
+def test_invalid_rank_options_are_rejected(go2: qd.Robot) -> None:
+    raises(qd.ArgumentError, "samples", base_parameters, go2, samples=3)
+    raises(qd.ArgumentError, "tolerance", base_parameters, go2, tolerance=2.0)
+
+
+# -- misuse of identification -----------------------------------------------------------------------------------------
+RUNNER = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def arm() -> qd.Robot:
+    return qd.load("ur5")
+
+
+@pytest.fixture(scope="module")
+def data(arm: qd.Robot) -> Samples:
+    return moving(arm, 200)
+
+
+def moving(robot: qd.Robot, count: int, *, noise: float = 0.01, seed: int = 0) -> Samples:
+    """Random states and their noisy torques."""
+    rng = np.random.default_rng(seed)
+    q, v, a = random_states(robot, count, rng)
+    dynamics = qd.Dynamics(robot)
+    tau = np.array([dynamics.rnea(*x) for x in zip(q, v, a, strict=True)])
+    return Samples(q, v, a, tau + noise * rng.standard_normal(tau.shape))
+
+
+def still(robot: qd.Robot, count: int, tau: float | None = None) -> Samples:
+    """Samples of one constant posture."""
+    q, zero = np.full((count, robot.nq), 0.3), np.zeros((count, robot.nv))
+    held = np.tile(qd.Dynamics(robot).gravity(q[0]), (count, 1)) if tau is None else np.full_like(zero, tau)
+    return Samples(q, zero, zero, held)
+
+
+# -- samples -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ("v", "a", "tau", "forces"))
+def test_samples_of_different_lengths_are_rejected(name: str) -> None:
+    arrays = {"q": np.zeros((5, 6)), "v": np.zeros((5, 6)), "a": np.zeros((5, 6)), "tau": np.zeros((5, 6))}
+    short = {"FL": np.zeros((4, 3))} if name == "forces" else np.zeros((4, 6))
+    raises(qd.ArgumentError, rf"{name}.*expected 5 samples.*got 4", Samples, **{**arrays, name: short})
+    with pytest.raises(qd.ArgumentTypeError, match=rf"{name}.*array"):
+        Samples(**{**arrays, name: {"FL": None} if name == "forces" else 3.0})
+
+
+@pytest.mark.parametrize("name", ("q", "v", "a", "tau"))
+def test_impossibly_large_entries_are_rejected(arm: qd.Robot, data: Samples, name: str) -> None:
+    arrays = {x: getattr(data, x).copy() for x in ("q", "v", "a", "tau")}
+    arrays[name][7, 2] = -1e200
+    with pytest.raises(qd.ArgumentError, match=rf"{name}\[7, 2\] = -1e\+200"):
+        identify(arm, Samples(**arrays))
+
+
+@pytest.mark.parametrize("noise", (0.0, 1e-300, 1e300, np.nan, np.inf, -1.0))
+def test_noise_out_of_range_is_rejected(arm: qd.Robot, data: Samples, noise: float) -> None:
+    raises(qd.ArgumentError, "torque_noise", identify, arm, data, torque_noise=noise)
+
+
+# -- files -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("a.csv", lambda text: text.replace("\n", "\r\n") + "\r\n\r\n"),
+        ("A.CSV", lambda text: text),
+    ],
+)
+def test_csv_variants_are_read_identically(
+    tmp_path: Path, arm: qd.Robot, data: Samples, name: str, change: Callable[[str], str]
+) -> None:
+    """CRLF line ends, capital letters in the file name."""
+    save_samples(tmp_path / "plain.csv", arm, data)
+    (tmp_path / name).write_text(
+        change((tmp_path / "plain.csv").read_text(encoding="utf-8")), encoding="utf-8", newline=""
+    )
+    got = load_samples(tmp_path / name, arm)
+    assert all(np.array_equal(getattr(got, x), getattr(data, x)) for x in ("q", "v", "a", "tau"))
+
+
+@pytest.mark.parametrize("mark", (";", "\t"))
+def test_other_separators_are_reported(tmp_path: Path, arm: qd.Robot, data: Samples, mark: str) -> None:
+    save_samples(tmp_path / "a.csv", arm, data)
+    (tmp_path / "a.csv").write_text(
+        (tmp_path / "a.csv").read_text(encoding="utf-8").replace(",", mark), encoding="utf-8"
+    )
+    raises(qd.ArgumentError, "separated by commas", load_samples, tmp_path / "a.csv", arm)
+
+
+@pytest.mark.parametrize("by_index", (False, True))
+def test_output_of_excite_with_added_torques_is_loaded(tmp_path: Path, arm: qd.Robot, by_index: bool) -> None:
+    file = tmp_path / "motion.csv"
+    done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(file), "--iterations", "2", "--rate", "20"])
+    assert done.exit_code == 0
+    first, *rest = file.read_text(encoding="utf-8").splitlines()
+    tau = ",".join(f"tau {joint}" for joint in (range(arm.nu) if by_index else arm.actuated))
+    file.write_text("\n".join([f"{first},{tau}", *(line + ",1,2,3,4,5,6" for line in rest)]), encoding="utf-8")
+    found = load_samples(file, arm)
+    assert len(found) == 200 and found.tau[0].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+# -- uninformative data ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("method", "tau"),
+    others_slow(
+        [(method, tau) for method in ("least_squares", "weighted", "consistent") for tau in (None, 0.0)],
+        [("least_squares", None), ("weighted", 0.0), ("consistent", None)],
+    ),
+)
+def test_single_posture_reports_unidentifiable_parameters(arm: qd.Robot, method: str, tau: float | None) -> None:
+    """Without motion, with correct or impossible torques, results are finite and unknown parameters are listed."""
+    base = base_parameters(arm)
+    found = identify(base, still(arm, 40, tau), method=method)  # type: ignore[arg-type]
+    assert found.n_identifiable <= arm.nv
+    assert np.isfinite(found.delta).all() and np.isfinite(found.beta).all() and not np.isnan(found.deviation).any()
+    assert len(found.unidentifiable) > base.size - arm.nv - 6
+    for friction in ("fv elbow_joint", "fc wrist_3_joint", "fv shoulder_pan_joint"):
+        assert any(friction in name for name in found.unidentifiable)
+    assert found.to_json()["hidden"] == list(found.unidentifiable)
+    if tau is None:  # gravity torques are predicted
+        q = np.full((1, 6), 0.3)
+        assert np.abs(found.predict(q, 0 * q, 0 * q)[0] - qd.Dynamics(arm).gravity(q[0])).max() < 1e-3
+
+
+def test_friction_of_a_joint_that_hardly_moves_is_taken_from_the_file(arm: qd.Robot) -> None:
+    moved = moving(arm, 200)
+    v, a = moved.v.copy(), moved.a.copy()
+    v[:, 0], a[:, 0] = 1e-9 * v[:, 0], 1e-9 * a[:, 0]
+    dynamics = qd.Dynamics(arm)
+    tau = np.array([dynamics.rnea(*x) for x in zip(moved.q, v, a, strict=True)]) + 0.4 * v
+    tau += 0.01 * np.random.default_rng(1).standard_normal(tau.shape)
+    found = identify(arm, Samples(moved.q, v, a, tau), torque_noise=0.01)
+    first, *others = (found.joint_losses[joint] for joint in arm.actuated)
+    assert first[0] == 0.0 and "fv shoulder_pan_joint" in found.unidentifiable
+    assert all(abs(row[0] - 0.4) < 0.02 for row in others)
+    assert found.converged and not found.inconsistent_bodies
+    assert found.n_identifiable == found.base.size - len(found.unidentifiable)
+
+
+def test_sufficient_motion_identifies_all_parameters(arm: qd.Robot, data: Samples) -> None:
+    assert identify(arm, data).unidentifiable == ()
+
+
+@pytest.mark.slow
+def test_identify_command_validates_only_on_held_out_samples(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
+    """A single sample cannot be split: the fit is made with a warning."""
+    save_samples(tmp_path / "one.csv", arm, data[:1])
+    done = RUNNER.invoke(app, ["identify", str(tmp_path / "one.csv"), "--robot", "ur5", "--json"])
+    whole = json.loads(done.stdout)
+    assert done.exit_code == 0 and "held_out" not in whole
+    assert any("reserved for validation" in doubt for doubt in whole["doubts"]) and whole["hidden"]
+
+
+@pytest.mark.parametrize("more", [-1, 0, 2])
+def test_identify_command_lists_unidentifiable_parameters(
+    tmp_path: Path, arm: qd.Robot, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    hidden = len(identify(arm, still(arm, 50)).unidentifiable)
+    monkeypatch.setattr(identifying, "MAX_LISTED_NAMES", hidden - more)
+    save_samples(tmp_path / "still.npz", arm, still(arm, 50))
+    done = RUNNER.invoke(app, ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"])
+    said = " ".join(done.output.split())
+    assert done.exit_code == 0 and "taken from the file" in said
+    assert "more, see --json" not in said if more <= 0 else f"and {more} more, see --json" in said
+
+
+def test_identify_command_counts_parameters_with_a_deviation_above_their_value(tmp_path: Path, arm: qd.Robot) -> None:
+    save_samples(tmp_path / "still.npz", arm, still(arm, 50))
+    words = ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"]
+    said = " ".join(RUNNER.invoke(app, words).output.split())
+    found = json.loads(RUNNER.invoke(app, [*words, "--json"]).stdout)["base_parameters"]
+    vague = [each for each in found if each["deviation"] is None or each["deviation"] > abs(each["value"])]
+    assert 0 < len(vague) < len(found) and f"{len(vague)} of them with a standard deviation above their value" in said
+
+
+# -- other units -------------------------------------------------------------------------------------------------
+def test_data_in_degrees_raise_warnings(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
+    degrees = 180.0 / np.pi
+    save_samples(tmp_path / "deg.csv", arm, Samples(degrees * data.q, degrees * data.v, degrees * data.a, data.tau))
+    done = RUNNER.invoke(app, ["identify", str(tmp_path / "deg.csv"), "--robot", "ur5", "--json"])
+    assert done.exit_code == 3
+    doubts = json.loads(done.stdout)["doubts"]
+    assert sum("degrees" in doubt for doubt in doubts) >= 5
+    assert any("not explained" in doubt for doubt in doubts)
+
+
+@pytest.mark.parametrize(
+    ("order", "sign", "cause"),
+    [
+        (
+            [0, 2, 1, 3, 4, 5],
+            1.0,
+            "of shoulder_lift_joint is that of elbow_joint, of elbow_joint is that of",
+        ),
+        ([0, 1, 2, 3, 4, 5], -1.0, "the torque of shoulder_lift_joint has the opposite sign"),
+    ],
+)
+def test_unexplained_torques_exit_with_3_and_name_the_cause(
+    tmp_path: Path, arm: qd.Robot, data: Samples, order: list[int], sign: float, cause: str
+) -> None:
+    tau = data.tau[:, order] * [1.0, sign, 1.0, 1.0, 1.0, 1.0]
+    save_samples(tmp_path / "wrong.npz", arm, Samples(data.q, data.v, data.a, tau))
+    words = ["identify", str(tmp_path / "wrong.npz"), "--robot", "ur5"]
+    done = RUNNER.invoke(app, words)
+    assert done.exit_code == 3 and cause in " ".join(done.output.split())
+    assert RUNNER.invoke(app, [*words, "--held-out", "0"]).exit_code == 0, "nothing was validated"
+
+
+def test_shifted_positions_are_a_possible_cause(arm: qd.Robot, data: Samples) -> None:
+    base = base_parameters(arm)
+    shifted = Samples(data.q[1:], data.v[1:], data.a[1:], data.tau[:-1])
+    assert likely_causes(base, shifted, arm.actuated[:2]) == (UNKNOWN_CAUSE,)
+    still_data = still(arm, 5)
+    assert likely_causes(base, still_data, arm.actuated[:2]) == (UNKNOWN_CAUSE,), "no correlation of constants"
+
+
+def test_good_data_raise_no_warnings(tmp_path: Path, arm: qd.Robot) -> None:
+    slow = moving(arm, 300, seed=1)
+    q = np.clip(slow.q, arm.lower, arm.upper)
+    dynamics = qd.Dynamics(arm)
+    v, a = 0.5 * slow.v, 0.2 * slow.a
+    tau = np.array([dynamics.rnea(*x) for x in zip(q, v, a, strict=True)])
+    save_samples(tmp_path / "good.npz", arm, Samples(q, v, a, tau))
+    done = RUNNER.invoke(app, ["identify", str(tmp_path / "good.npz"), "--robot", "ur5", "--json"])
+    assert done.exit_code == 0 and json.loads(done.stdout)["doubts"] == []
+
+
+def test_motion_range_warns_of_speeds_and_torques(arm: qd.Robot) -> None:
+    one, large = np.ones((1, 6)), 1e3 * np.array([[1.0, -1.0, 1.0, -1.0, 1.0, -1.0]])  # of either sign
+    extent = MotionRange(arm)
+    extent.add(Samples(0.0 * one, large, one, large))
+    words = extent.warnings()
+    assert sum(word.startswith("v of") for word in words) == 6
+    assert sum(word.startswith("tau of") for word in words) == 6
+    assert not any(word.startswith("q of") for word in words)
+    assert MotionRange(arm).warnings() == ()
+    for beyond in (arm.upper + 0.3 * (arm.upper - arm.lower), arm.lower - 0.3 * (arm.upper - arm.lower)):
+        extent = MotionRange(arm)
+        extent.add(Samples(beyond[None], np.zeros((1, 6)), np.zeros((1, 6)), np.zeros((1, 6))))
+        assert sum(word.startswith("q of") for word in extent.warnings()) == 6
+
+
+@pytest.mark.parametrize("options", (["--period", "1e9"], ["--rate", "1e12"], ["--rate", "inf"]))
+def test_motions_with_too_many_samples_are_rejected(tmp_path: Path, options: list[str]) -> None:
+    done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
+    assert done.exit_code == 2 and options[0] in done.output and not (tmp_path / "e.csv").exists()
+
+
+def test_long_motion_at_a_high_rate_is_rejected(tmp_path: Path) -> None:
+    options = ["--period", "3600", "--rate", "1e5"]
+    done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
+    assert isinstance(done.exception, qd.ArgumentError) and "--period, --rate" in str(done.exception)
+
+
+# -- results of identification ----------------------------------------------------------------------------------------
+def make_samples(robot: qd.Robot, count: int = 200) -> Samples:
+    """Samples of a robot with friction and rotors, as a stand gives them."""
+    rng, dyn = np.random.default_rng(0), qd.Dynamics(robot)
+    q = np.array([robot.random_configuration(rng) for _ in range(count)])
+    v, a = rng.normal(size=(2, count, robot.nv))
+    tau = np.array([dyn.rnea(*x) + dyn.joint_friction(x[1]) for x in zip(q, v, a, strict=True)])
+    return Samples(q, v, a, tau)
+
+
+@pytest.fixture(scope="module")
+def true_robot() -> qd.Robot:
+    """The planar arm, heavier, with friction and rotors that its file does not have."""
+    file = qd.load("planar_3r").source
+    text = (file if isinstance(file, str) else file.decode()).replace('<mass value="', '<mass value="1')
+    return qd.load(text, damping=0.3, friction=0.2, armature=0.01)
+
+
+@pytest.fixture(scope="module")
+def found(true_robot: qd.Robot) -> Identification:
+    return identify(qd.load("planar_3r"), make_samples(true_robot), torque_noise=1e-3)
+
+
+def test_identified_robot_moves_as_the_true_robot(true_robot: qd.Robot, found: Identification) -> None:
+    robot = pickle.loads(pickle.dumps(found.identified_robot()))
+    ours, truth = qd.Dynamics(robot), qd.Dynamics(true_robot)
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        q, v, a = robot.random_configuration(rng), *rng.normal(size=(2, 3))
+        wanted = truth.rnea(q, v, a) + truth.joint_friction(v)
+        got = ours.rnea(q, v, a) + ours.joint_friction(v)
+        np.testing.assert_allclose(got, wanted, atol=0.02 * np.abs(wanted).max())
+        np.testing.assert_allclose(got, found.predict(q[None], v[None], a[None])[0], atol=1e-9)
+    assert robot.actuated == true_robot.actuated and found.ok
+    np.testing.assert_allclose(robot.damping, true_robot.damping, rtol=0.05)
+
+
+def test_saved_urdf_is_the_identified_robot(found: Identification, tmp_path: Path) -> None:
+    file = found.save_urdf(tmp_path / "found.urdf")
+    robot, again = found.identified_robot(), qd.load(file)
+    q, v, a = robot.random_configuration(1), np.ones(3), np.ones(3)
+    np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), qd.Dynamics(robot).rnea(q, v, a), rtol=1e-9)
+    for what in ("damping", "friction", "armature"):
+        np.testing.assert_allclose(getattr(again, what), getattr(robot, what), rtol=1e-9)
+    assert qd.cross_check(again, samples=2).passed and qd.cross_check(robot, samples=2).passed
+
+
+def test_inertia_of_links_on_fixed_joints_is_added_to_their_body(tmp_path: Path) -> None:
+    robot = qd.load("finger_edu", legs="leg")
+    assert any(len(body.links) > 1 for body in robot.bodies)
+    found = identify(robot, make_samples(robot, 80), torque_noise=1e-3)
+    again = qd.load(found.save_urdf(tmp_path / "finger.urdf"), root="fixed", legs="leg")
+    model = found.identified_robot()
+    assert model.feet == robot.feet and model.legs["leg"].foot.radius == robot.legs["leg"].foot.radius
+    q, v, a = robot.q_home, np.ones(robot.nv), np.ones(robot.nv)
+    wanted = qd.Dynamics(model).rnea(q, v, a)
+    np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), wanted, atol=1e-9)
+    np.testing.assert_allclose(wanted, qd.Dynamics(robot).rnea(q, v, a), atol=0.02 * np.abs(wanted).max())
+
+
+def test_kernels_accept_identified_parameters_at_run_time(found: Identification) -> None:
+    fast = qd.compile(found.base.robot, "rnea", parameters="runtime", friction=True)
+    q, v, a = np.array([0.1, 0.2, 0.3]), np.ones(3), np.ones(3)
+    wanted = found.predict(q[None], v[None], a[None])[0]
+    np.testing.assert_allclose(fast.rnea(q, v, a, fast.parameter_map @ found.delta), wanted, atol=1e-9)
+    own = qd.compile(found.identified_robot(), "rnea", parameters="runtime", friction=True)
+    np.testing.assert_allclose(own.rnea(q, v, a), wanted, atol=1e-9)
+
+
+def test_overrides_of_load_are_in_the_identified_file(true_robot: qd.Robot) -> None:
+    robot = qd.load("planar_3r", damping=0.3, friction=0.2, armature=0.01, limits={"joint2": {"velocity": 2.5}})
+    found = identify(base_parameters(robot, inertial=True), make_samples(true_robot), torque_noise=1e-3)
+    model = found.identified_robot()
+    again = qd.load(model.source)
+    np.testing.assert_array_equal(model.velocity_limits, robot.velocity_limits)
+    for what in ("damping", "friction", "armature", "velocity_limits"):
+        np.testing.assert_array_equal(getattr(again, what), getattr(robot, what))
+    assert qd.cross_check(model, samples=2).passed
+
+
+def test_identification_prints_on_one_screen(found: Identification) -> None:
+    lines = str(found).splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 120
+    assert "mass [kg]" in lines[3] and "Coulomb" in lines[3] and "residual" in lines[1] and "200 samples" in lines[0]
+    assert lines[-1].startswith("* also depends on the robot's file")
+    assert float(lines[-2].split()[-1].rstrip("*")) == pytest.approx(0.01, rel=0.02)  # rotor inertia
+    wrong = dataclasses.replace(found, delta=-found.delta)
+    first, second, third, *others = wrong.inconsistent_bodies
+    says = f"not physical: {first}, {second}, {third} and {len(others)} more"
+    assert others and str(wrong).splitlines()[0].endswith(says)
+
+
+def test_non_physical_fit_gives_no_robot(true_robot: qd.Robot, tmp_path: Path) -> None:
+    wrong = identify(qd.load("planar_3r"), make_samples(true_robot, 12), method="least_squares")
+    assert wrong.inconsistent_bodies and not wrong.ok and "not physical" in str(wrong)
+    with pytest.raises(qd.ModelError):
+        wrong.save_urdf(tmp_path / "wrong.urdf")
+    assert not (tmp_path / "wrong.urdf").exists()

@@ -8,18 +8,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from raising import raises
+from slow_parameters import others_slow
+from test_identification import make_samples
+from test_mjcf import ARM, QUADRUPED
 from test_runtime_log import tick
 from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.identification import (
+    ActuatorFit,
+    Identification,
     Samples,
     base_parameters,
+    fit_actuators,
     identify,
     load_samples,
     samples_from_columns,
@@ -27,7 +34,7 @@ from quaddyn.identification import (
 )
 from quaddyn.identification.log_samples import recorded_root
 from quaddyn.runtime import MotorCommand, Recording, load_recording
-from quaddyn.simulation import Log, Measurement
+from quaddyn.simulation import Actuators, Log, Measurement, MujocoPlant, Plant, Simulation
 from quaddyn.simulation.log import BASE_COLUMNS
 from quaddyn.simulation.log_files import read_columns
 from quaddyn.simulation.mcap_file import write_messages
@@ -121,7 +128,7 @@ FORMATS: dict[str, Callable[[Log, Path], Path]] = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", ["npz", "recording"])
 def test_the_damping_of_a_robot_is_identified_from_its_log(name: str, log: Log, tmp_path: Path) -> None:
     path, target = FORMATS[name](log, tmp_path), tmp_path / "found.json"
     words = ["identify", str(path), "--robot", "go2", "--out", str(target)]
@@ -133,6 +140,17 @@ def test_the_damping_of_a_robot_is_identified_from_its_log(name: str, log: Log, 
     assert max(found["held_out"]["error"]) < 0.02 * max(found["held_out"]["signal"])
     for joint in log.joint_names:
         assert abs(found["parameters"][f"fv {joint}"] - DAMPING) < 0.02, joint
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - {"recording"}))
+def test_samples_are_the_same_in_every_format(name: str, log: Log, held: qd.Robot, tmp_path: Path) -> None:
+    columns = read_columns(FORMATS[name](log, tmp_path))
+    assert recorded_root(columns) == ("fixed", "the log does not contain the base")
+    found, expected = samples_from_columns(held, columns), samples_from_columns(held, log.columns())
+    for x in ("q", "v", "a", "tau"):
+        error, size = np.abs(getattr(found, x) - getattr(expected, x)), np.abs(getattr(expected, x)).max()
+        # The measured torques of a bag differ from the commanded ones of a log at the first rows.
+        assert np.median(error) <= 1e-9 * size and (x == "tau" or error.max() <= 1e-9 * size), x
 
 
 def test_samples_of_a_log_are_a_motion_of_the_robot(log: Log, held: qd.Robot, tmp_path: Path) -> None:
@@ -221,7 +239,7 @@ def test_columns_of_another_table_are_mapped_to_joints(log: Log, held: qd.Robot,
     for x in ("q", "v", "a", "tau"):
         np.testing.assert_allclose(getattr(samples, x), getattr(expected, x), rtol=1e-9, atol=1e-7)
     (tmp_path / "names.json").write_text(json.dumps(names), encoding="utf-8")
-    words = ["identify", str(path), "--robot", "go2", "--json", "--start", "0.5", "--end", "3.5", "--cutoff", "60"]
+    words = ["identify", str(path), "--robot", "go2", "--json", "--start", "0.5", "--end", "3.0", "--cutoff", "60"]
     done = CliRunner().invoke(app, [*words, "--column", str(tmp_path / "names.json")])
     assert done.exit_code == 0, done.output
     assert abs(json.loads(done.stdout)["parameters"]["fv FL_hip_joint"] - DAMPING) < 0.03
@@ -792,3 +810,416 @@ def test_smaller_prior_weight_is_advised_where_it_changes_parameters() -> None:
     heavy, light = (identify(robot, samples, prior_weight=weight) for weight in (1e5, None))
     assert heavy.prior_reducible and any("pass a smaller prior weight" in x for x in heavy.remarks)
     assert not light.prior_reducible
+
+
+# -- identified parameters in files -----------------------------------------------------------------------------------
+mujoco = pytest.importorskip("mujoco")
+
+
+def heavier(robot: qd.Robot) -> qd.Robot:
+    """The robot with a payload, friction and rotors that its file does not have."""
+    text = robot.source if isinstance(robot.source, str) else robot.source.decode()
+    root = ElementTree.fromstring(text)
+    for mass in root.iter("mass"):
+        mass.set("value", repr(1.2 * float(mass.get("value", "0"))))
+    return qd.load(
+        ElementTree.tostring(root, encoding="unicode"),
+        root=robot.root,
+        damping=0.4,
+        friction=0.3,
+        armature=0.02,
+        allow_massless=True,
+    )
+
+
+def identified(robot: qd.Robot, count: int = 300) -> Identification:
+    return identify(robot, make_samples(heavier(robot), count), torque_noise=1e-3)
+
+
+@pytest.fixture(scope="module")
+def arm() -> qd.Robot:
+    return qd.load("ur5")
+
+
+@pytest.fixture(scope="module")
+def found(arm: qd.Robot) -> Identification:
+    return identified(arm)
+
+
+def assert_same_dynamics(a: qd.Robot, b: qd.Robot) -> None:
+    assert a.actuated == b.actuated
+    rng = np.random.default_rng(0)
+    for what in ("damping", "friction", "armature"):
+        np.testing.assert_allclose(getattr(a, what), getattr(b, what), rtol=1e-9, atol=1e-12)
+    q, v, acceleration = a.random_configuration(rng), *rng.normal(size=(2, a.nv))
+    expected = qd.Dynamics(b).rnea(q, v, acceleration)
+    np.testing.assert_allclose(qd.Dynamics(a).rnea(q, v, acceleration), expected, atol=1e-7 * np.abs(expected).max())
+
+
+def test_mjcf_of_a_robot_is_the_identified_robot(found: Identification, tmp_path: Path) -> None:
+    path = found.save_mjcf(tmp_path / "found.xml")
+    assert_same_dynamics(qd.load(path, root="fixed"), found.identified_robot())
+    model = mujoco.MjModel.from_xml_path(str(path))
+    for joint, (viscous, coulomb, rotor) in found.joint_losses.items():
+        dof = model.joint(joint).dofadr[0]
+        values = model.dof_damping[dof], model.dof_frictionloss[dof], model.dof_armature[dof]
+        np.testing.assert_allclose(values, (viscous, coulomb, rotor), rtol=1e-12)
+
+
+@pytest.mark.parametrize("text", [QUADRUPED.replace("{}", ""), ARM], ids=["quadruped", "arm"])
+def test_attributes_of_an_mjcf_are_replaced_and_all_else_is_kept(text: str, tmp_path: Path) -> None:
+    """Bodies with several joints, joints beside the origin, bodies without joints and without names."""
+    text = text.replace("<compiler ", '<compiler inertiafromgeom="true" ')
+    source = tmp_path / "robot.xml"
+    source.write_text(text.replace('<body pos=".1 0 0">', '<body name="wrist" pos=".1 0 0">'), encoding="utf-8")
+    robot = qd.load(source, root="fixed")
+    result = identified(robot, 120)
+    path = result.save_mjcf(tmp_path / "found.xml", source)
+    assert_same_dynamics(qd.load(path, root=robot.root), result.identified_robot())
+    before, after = (mujoco.MjModel.from_xml_path(str(each)) for each in (source, path))
+    for what in ("geom_size", "geom_pos", "jnt_range", "jnt_axis", "body_pos", "body_quat", "actuator_gear"):
+        np.testing.assert_array_equal(getattr(after, what), getattr(before, what))
+    assert not np.allclose(after.body_mass[1:], before.body_mass[1:])
+
+
+def test_mjcf_of_another_robot_is_rejected(found: Identification, tmp_path: Path) -> None:
+    source = tmp_path / "other.xml"
+    for text, error, message in (
+        (ARM, qd.ArgumentError, "no body 'shoulder_link'"),
+        ("<mujoco>", qd.ModelError, "not valid XML"),
+        ('<!DOCTYPE x [<!ENTITY a "b">]><mujoco/>', qd.ModelError, "not valid XML"),
+    ):
+        source.write_text(text, encoding="utf-8")
+        raises(error, message, found.save_mjcf, tmp_path / "found.xml", source)
+    renamed = found.save_mjcf(source).read_text(encoding="utf-8").replace('"elbow_joint"', '"knee"')
+    source.write_text(renamed, encoding="utf-8")
+    raises(qd.ArgumentError, "no joint 'elbow_joint'", found.save_mjcf, tmp_path / "found.xml", source)
+
+
+def test_file_of_actuators_gives_the_identified_friction(found: Identification, arm: qd.Robot, tmp_path: Path) -> None:
+    path = found.actuators().save(tmp_path / "actuators.json")
+    again = Actuators.load(path, arm)
+    for name, values in found.actuators().constructor_arguments.items():
+        np.testing.assert_array_equal(getattr(again, name), values)
+    losses = np.array([found.joint_losses[name] for name in arm.actuated]).T
+    np.testing.assert_allclose([again.damping, again.friction, again.armature], losses, rtol=1e-12)
+    plain = qd.load("ur5", damping=dict(zip(arm.actuated, losses[0], strict=True)))
+    expected = qd.Simulation(plain, dt=1e-3)
+    without = Actuators(arm, viscous=again.viscous)
+    plant = qd.Simulation(arm, dt=1e-3, actuators=without)
+    for each in (plant, expected):
+        each.reset(arm.q_home, np.ones(arm.nv))
+        each.step(np.zeros(arm.nu))
+    np.testing.assert_allclose(plant.v, expected.v, atol=1e-12)
+    with pytest.raises(
+        qd.ArgumentError, match=r"damping of joint 'shoulder_pan_joint' is 9, .*load the robot with damping=0"
+    ):
+        found.actuators(qd.load("ur5", damping=9.0))
+    raises(qd.ArgumentError, "expected the joints of", found.actuators, qd.load("planar_3r"))
+
+
+def test_files_of_actuators_are_validated(arm: qd.Robot, tmp_path: Path) -> None:
+    path = Actuators(arm, no_load_speed=5.0, corner_speed=2.0, delay=0.01, viscous=0.1).save(tmp_path / "a.json")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    joints = document["joints"]
+    joints["elbow_joint"] = {"no_load_speed": None, "corner_speed": None, "coulomb": 2}  # changed by a user
+    path.write_text(json.dumps({**document, "joints": dict(reversed(joints.items()))}), encoding="utf-8")
+    again = Actuators.load(path, arm)
+    i = arm.actuated.index("elbow_joint")
+    assert again.no_load_speed[i] == np.inf and again.no_load_speed[i - 1] == 5.0
+    assert (again.coulomb[i], again.viscous[i], again.delay[i]) == (2.0, 0.0, 0.0)
+    assert again.effort[i] == arm.effort_limits[i]
+    for change, message in (
+        ({"viscous": -1.0}, "joint 'elbow_joint': expected numbers of at least 0"),
+        ({"viscous": None}, "joint 'elbow_joint': expected numbers"),
+        ({"stickiness": 1.0}, "stickiness = 1.0"),
+        ({"delay": "1"}, "delay = '1'"),
+        ({"delay": 10**400}, "joint 'elbow_joint': delay: the integer is beyond the range of floats"),
+        ({"corner_speed": 3.0, "no_load_speed": 2.0}, "corner_speed: expected at most the no-load speed"),
+    ):
+        path.write_text(json.dumps({**document, "joints": {**joints, "elbow_joint": change}}), encoding="utf-8")
+        with pytest.raises(qd.ArgumentError, match=message) as caught:
+            Actuators.load(path, arm)
+        assert str(caught.value).startswith(f"{path}: ")
+    for text in ("", "[]", "{}", '{"format": 2, "joints": {}}', '{"format": 1, "joints": {"a": 1}}', "[" * 5000):
+        path.write_text(text, encoding="utf-8")
+        raises(qd.ArgumentError, r"expected a file of Actuators\.save with format 1", Actuators.load, path, arm)
+    path.write_text('{"format": 1, "joints": {"knee": {}}}', encoding="utf-8")
+    raises(qd.ArgumentError, "but 'elbow_joint' is only in the robot", Actuators.load, path, arm)
+
+
+@pytest.mark.parametrize("kind", ["ur5", "mjcf"])
+def test_identify_command_writes_all_formats(kind: str, arm: qd.Robot, tmp_path: Path) -> None:
+    source = kind
+    if kind == "mjcf":
+        source = str(tmp_path / "arm.xml")
+        Path(source).write_text(
+            ARM.replace('<body pos=".1 0 0">', '<body name="wrist" pos=".1 0 0">'), encoding="utf-8"
+        )
+    robot = qd.load(source, root="fixed")
+    save_samples(tmp_path / "data.npz", robot, make_samples(heavier(robot), 100))
+    names = ("found.urdf", "found.xml", "found.json")
+    for name in names:
+        words = ["identify", str(tmp_path / "data.npz"), "--robot", source, "--root", "fixed", "--out", name]
+        words[words.index(name)] = str(tmp_path / name)
+        done = CliRunner().invoke(app, [*words, "--actuators", str(tmp_path / "motors.json")])
+        assert done.exit_code == 0, done.output
+        assert f"wrote {tmp_path / name}" in done.output and f"wrote {tmp_path / 'motors.json'}" in done.output
+    parameters = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["parameters"]
+    plain = qd.load(source, root="fixed", damping=0.0, friction=0.0, armature=0.0)
+    motors = Actuators.load(tmp_path / "motors.json", plain)
+    assert ("load the robot with damping=0, friction=0, armature=0" in done.output) is (kind == "mjcf")
+    loaded = [qd.load(tmp_path / name, root="fixed", allow_massless=True) for name in names[:2]]
+    for i, joint in enumerate(robot.actuated):
+        assert abs(motors.damping[robot.actuated_index[i]] - parameters[f"fv {joint}"]) < 1e-12
+        for each in loaded:
+            assert abs(each.damping[each.velocity_index(joint)] - parameters[f"fv {joint}"]) < 1e-12
+    if kind == "mjcf":
+        assert "<geom" in (tmp_path / "found.xml").read_text(encoding="utf-8"), "the geometry of the source"
+
+
+def test_values_that_also_depend_on_the_file_are_marked(arm: qd.Robot) -> None:
+    """Fits of the same data to two files agree in the values without a mark."""
+    data = make_samples(heavier(arm), 300)
+    one, two = (identify(file, data, torque_noise=1e-3, method="least_squares") for file in (arm, heavier(arm)))
+    marks = np.array([one.mark_losses(joint) for joint in arm.actuated])
+    losses = (np.array([found.joint_losses[joint] for joint in arm.actuated]) for found in (one, two))
+    changes = np.abs(next(losses) - next(losses)) > 1e-3
+    np.testing.assert_array_equal(marks == "*", changes)
+    assert 0 < changes.sum() < changes.size
+    masses = [np.array([x.mass for x in found.inertials.values()]) for found in (one, two)]
+    assert np.abs(masses[0] - masses[1]).max() > 0.1
+    assert all(one.mark_mass(body.name) == "*" == one.mark_com(body.name) for body in arm.bodies)
+    assert one.total_mass is None and "sum of all masses" not in one.ambiguity
+    assert one.ambiguity in str(one)
+
+
+# -- fit of actuators to simulated data -------------------------------------------------------------------------------
+STEP, N, LATE = 2e-3, 3000, 3
+#: Parameters of the two joints.
+VISCOUS, COULOMB, EFFORT = np.array([0.3, 0.1]), np.array([0.5, 1.2]), np.array([20.0, 12.0])
+CORNER, NO_LOAD, PLAY = 8.0, 20.0, 0.02
+
+
+@pytest.fixture(scope="module")
+def leg() -> qd.Robot:
+    return qd.load("two_link_leg", root="fixed")
+
+
+@pytest.fixture(scope="module")
+def data(leg: qd.Robot) -> dict[str, np.ndarray]:
+    """Simulated data of a test stand with sensors at motors and joints, with noise."""
+    rng, t = np.random.default_rng(0), STEP * np.arange(N)[:, None]
+    v = 7.0 * np.sin([3.0, 4.1] * t + [0.3, 1.1]) + 4.0 * np.sin([6.9, 9.4] * t)
+    asked = EFFORT * (1.2 * np.sin([9.3, 12.7] * t + 1.0) + 0.05 * rng.standard_normal((N, 2)).cumsum(axis=0) / 20.0)
+    motors = Actuators(leg, effort=EFFORT, corner_speed=CORNER, no_load_speed=NO_LOAD)
+    late = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
+    delivered = np.array([motors.apply_limits(tau, speed) for tau, speed in zip(late, v, strict=True)])
+    load = delivered - VISCOUS * v - COULOMB * np.sign(v)
+    noise = {"velocity": 0.05, "motor_torque": 0.15, "joint_torque": 0.2, "backlash_offset": 1e-3}
+    clean = {
+        "velocity": v,
+        "motor_torque": delivered,
+        "joint_torque": load,
+        "backlash_offset": 0.5 * PLAY * np.sign(load),
+    }
+    noisy = {name: x + noise[name] * rng.standard_normal(x.shape) for name, x in clean.items()}
+    return {"commanded": asked, **noisy}
+
+
+def check(found: ActuatorFit, tolerance: float) -> None:
+    np.testing.assert_allclose(found.delay, LATE * STEP, atol=0.1 * STEP)
+    np.testing.assert_allclose(found.viscous, VISCOUS, atol=tolerance)
+    np.testing.assert_allclose(found.coulomb, COULOMB, atol=5.0 * tolerance)
+    np.testing.assert_allclose(found.effort, EFFORT, rtol=0.02)
+    np.testing.assert_allclose(found.corner_speed, CORNER, rtol=0.05)
+    np.testing.assert_allclose(found.no_load_speed, NO_LOAD, rtol=0.05)
+
+
+@pytest.mark.parametrize(("length", "is_limit"), [(1, False), (2, True), (3, True)])
+def test_torques_that_saturate_for_two_samples_or_more_determine_the_effort(
+    leg: qd.Robot, length: int, is_limit: bool
+) -> None:
+    rng, k = np.random.default_rng(4), np.arange(1000)[:, None]
+    commanded = EFFORT * np.where(k % 20 < length, 1.6, 0.4 * np.sin([0.31, 0.23] * k))
+    torque = np.clip(commanded, -EFFORT, EFFORT) + 0.01 * rng.standard_normal(commanded.shape)
+    found = fit_actuators(leg, dt=STEP, commanded=commanded, velocity=np.ones_like(torque), motor_torque=torque)
+    np.testing.assert_allclose(found.effort, EFFORT if is_limit else np.full(2, np.nan), rtol=1e-3)
+
+
+def test_actuator_parameters_are_recovered(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    found = fit_actuators(leg, dt=STEP, **data)
+    check(found, 0.01)
+    np.testing.assert_allclose(found.backlash, PLAY, rtol=0.02)
+    np.testing.assert_allclose(found.noise, 0.15, rtol=0.15)
+    motors = found.actuators(leg, rotor_inertia=0.01)
+    np.testing.assert_array_equal(motors.effort, found.effort)
+    np.testing.assert_array_equal(motors.backlash, found.backlash)
+    np.testing.assert_array_equal(motors.delay, found.delay)
+    np.testing.assert_array_equal(motors.damping[leg.actuated_index], found.viscous)
+    assert str(found).count("\n") == 2 and "0.02" in str(found)
+
+
+@pytest.mark.parametrize("value", [50.0, -50.0])
+def test_samples_that_are_not_valid_do_not_enter_the_fit(
+    leg: qd.Robot, data: dict[str, np.ndarray], value: float
+) -> None:
+    valid = np.random.default_rng(1).random(N) > 0.5
+    damaged = {name: np.where(valid[:, None] | (name == "commanded"), x, value - x) for name, x in data.items()}
+    found = fit_actuators(leg, dt=STEP, valid=valid, **damaged)
+    check(found, 0.02)
+    np.testing.assert_allclose(found.backlash, PLAY, rtol=0.03)
+
+
+def test_joint_or_motor_torque_is_sufficient(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    parts = {name: x for name, x in data.items() if name not in ("motor_torque", "backlash_offset")}
+    found = fit_actuators(leg, dt=STEP, **parts)
+    check(found, 0.02)
+    assert np.isnan(found.backlash).all()
+    parts = {name: data[name] for name in ("commanded", "velocity", "motor_torque")}
+    found = fit_actuators(leg, dt=STEP, **parts)
+    assert np.isnan(found.viscous).all() and np.isnan(found.coulomb).all()
+    np.testing.assert_allclose(found.effort, EFFORT, rtol=0.02)
+
+
+def test_unidentifiable_actuator_parameters_are_nan(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    """Data with small torques on joints at rest."""
+    rng, asked = np.random.default_rng(1), 0.1 * data["commanded"]
+    found = fit_actuators(
+        leg,
+        dt=STEP,
+        commanded=asked,
+        velocity=np.zeros((N, 2)),
+        motor_torque=asked + 0.01 * rng.standard_normal((N, 2)),
+    )
+    np.testing.assert_allclose(found.delay, 0.0, atol=0.1 * STEP)
+    for name in ("viscous", "coulomb", "effort", "corner_speed", "no_load_speed", "backlash"):
+        assert np.isnan(getattr(found, name)).all(), name
+    assert "-" in str(found) and np.isinf(found.actuators(leg).no_load_speed).all()
+    still = fit_actuators(
+        leg, dt=STEP, commanded=np.zeros((N, 2)), velocity=np.zeros((N, 2)), motor_torque=np.zeros((N, 2))
+    )
+    assert np.isnan(still.delay).all()
+
+
+@pytest.mark.parametrize("kind", ["motor_torque", "joint_torque"])
+def test_torques_below_the_noise_determine_no_delay(leg: qd.Robot, data: dict[str, np.ndarray], kind: str) -> None:
+    """Torques of the first joint are below the noise, those of the second determine the delay."""
+    rng, scale = np.random.default_rng(4), np.array([0.02, 1.0])
+    asked = 0.2 * scale * data["commanded"]
+    late = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
+    noisy = {kind: late + 2.0 * rng.standard_normal((N, 2))}
+    found = fit_actuators(leg, dt=STEP, commanded=asked, velocity=data["velocity"], **noisy)
+    assert np.isnan(found.delay[0])
+    assert abs(found.delay[1] - LATE * STEP) <= 2.0 * STEP
+    np.testing.assert_allclose(found.noise, 2.0, rtol=0.1)
+    assert found.actuators(leg).delay[0] == 0.0 and str(found).splitlines()[1].split()[1] == "-"
+
+
+def test_invalid_data_are_rejected(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    some = {name: data[name] for name in ("commanded", "velocity", "motor_torque")}
+    for name in some:
+        raises(qd.ArgumentError, name, fit_actuators, leg, dt=STEP, **some | {name: np.full((N, 2), np.nan)})
+        with pytest.raises(qd.ArgumentError):
+            fit_actuators(leg, dt=STEP, **some | {name: data[name][:, :1]})
+    with pytest.raises(qd.ArgumentError, match="motor_torque, joint_torque"):
+        fit_actuators(leg, dt=STEP, commanded=data["commanded"], velocity=data["velocity"])
+    raises(qd.ArgumentError, "dt", fit_actuators, leg, dt=0.0, **some)
+    raises(qd.ArgumentError, "max_delay", fit_actuators, leg, dt=STEP, max_delay=3.0, **some)
+    with pytest.raises(qd.ArgumentError, match="robot"):
+        fit_actuators(leg, dt=STEP, **some).actuators(qd.load("go2"))
+
+
+# -- round trip ----------------------------------------------------------------------------------------------------
+ROTOR = 0.03
+PLANTED = {
+    "delay": [0.004, 0.0065], "viscous": VISCOUS, "coulomb": COULOMB, "effort": [40.0, 14.0], "corner_speed": 4.0,
+    "no_load_speed": 9.0, "backlash": [PLAY, 1.5 * PLAY],
+}  # fmt: skip
+
+
+def recorded(plant: Plant, asked: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """Simulates 4 s of position control of a hanging leg, or of given torques."""
+    out: dict[str, list[Any]] = {name: [] for name in ("commanded", "q", "velocity", "motor_torque", "backlash_offset")}
+    hanging = np.array([-0.5 * np.pi, 0.0])
+    plant.reset(hanging)
+    for k in range(4000):
+        t, ahead, faster = plant.time, *(plant.backlash_state or (0.0, 0.0))
+        goal = hanging + 0.8 * np.sin([3.1 * t, 4.3 * t]) + 0.2 * np.sin([11.0 * t, 13.0 * t])
+        tau = [60.0, 25.0] * (goal - plant.q - ahead) - [3.0, 1.0] * (plant.v + faster)
+        tau = tau + [12.0, 6.0] * np.sin([17.0 * t, 23.0 * t]) if asked is None else asked[k]
+        out["q"].append(plant.q)
+        out["velocity"].append(plant.v)
+        plant.step(tau)
+        out["commanded"].append(tau)
+        out["motor_torque"].append(plant.tau)
+        out["backlash_offset"].append(ahead)
+    return {name: np.array(rows) for name, rows in out.items()}
+
+
+@pytest.mark.parametrize("kind", others_slow([Simulation, MujocoPlant], [Simulation]))
+def test_plant_with_fitted_actuators_reproduces_the_recorded_motion(kind: type[Any]) -> None:
+    leg, dt, rng = qd.load("two_link_leg", root="fixed", armature=ROTOR), 1e-3, np.random.default_rng(1)
+    log = recorded(kind(leg, dt=dt, actuators=Actuators(leg, **PLANTED)))
+    q, dyn = log.pop("q"), qd.Dynamics(leg)
+    v = log["velocity"]
+    a = np.diff(v, axis=0, append=v[-1:]) / dt
+    clean = {**log, "joint_torque": np.array([dyn.rnea(*state) for state in zip(q, v, a, strict=True)])}
+    noise = {"commanded": 0.0, "velocity": 0.01, "motor_torque": 0.1, "joint_torque": 0.2, "backlash_offset": 1e-3}
+    noisy = {name: x + noise[name] * rng.standard_normal(x.shape) for name, x in clean.items()}
+    found = fit_actuators(leg, dt=dt, **noisy)
+    for name, value in PLANTED.items():
+        np.testing.assert_allclose(getattr(found, name), value, rtol=0.15, err_msg=name)
+    again = recorded(kind(leg, dt=dt, actuators=found.actuators(leg)), log["commanded"])["q"]
+    assert np.ptp(q, axis=0).min() > 1.9
+    assert np.abs(again - q).max() < 0.025
+    # Both parts matter: without either, the same torques give another motion.
+    for name in ("delay", "backlash"):
+        other = Actuators(leg, **{**PLANTED, name: 0.0})
+        assert np.abs(recorded(kind(leg, dt=dt, actuators=other), log["commanded"])["q"] - q).max() > 0.03, name
+
+
+def test_control_period_is_subtracted_from_the_actuator_delay(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    found = fit_actuators(
+        leg, dt=STEP, commanded=data["commanded"], velocity=data["velocity"], motor_torque=data["motor_torque"]
+    )
+    np.testing.assert_allclose(found.actuators(leg, period=STEP).delay, (LATE - 1) * STEP, atol=0.1 * STEP)
+    np.testing.assert_array_equal(found.actuators(leg, delay=0.0).delay, 0.0)
+
+
+def test_backlash_is_fitted_where_the_torque_is_large(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    """At weak torques, which occur most of the time here, the teeth are between the flanks."""
+    weak = np.arange(N)[:, None] % 10 < 7
+    torque = np.where(weak, 0.1, 1.0) * data["joint_torque"]
+    play = np.where(weak, 0.1, 0.5) * PLAY * np.sign(torque)
+    measured = {"motor_torque": torque, "joint_torque": torque, "backlash_offset": play}
+    rest = measured | {"commanded": np.roll(torque, -LATE, axis=0)}
+    np.testing.assert_allclose(fit_actuators(leg, dt=STEP, **data | rest).backlash, PLAY, rtol=0.05)
+
+
+def test_noise_is_not_identified_as_backlash(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    play = 1e-3 * np.random.default_rng(3).standard_normal((N, 2))
+    found = fit_actuators(leg, dt=STEP, **data | {"backlash_offset": play})
+    np.testing.assert_array_equal(found.backlash, 0.0)
+    with pytest.raises(qd.ArgumentError, match="rotor_inertia"):
+        fit_actuators(leg, dt=STEP, **data).actuators(leg)
+
+
+def test_frozen_readings_are_not_identified_as_torque_limit(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    """Readings are frozen for three samples at times, while motors deliver the commanded torques."""
+    rng, asked = np.random.default_rng(2), 0.5 * data["commanded"]
+    delivered = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
+    delivered = delivered + 0.05 * rng.standard_normal((N, 2))
+    new = np.ones(N, dtype=bool)
+    for k in rng.integers(100, N - 10, 60):
+        delivered[k : k + 3], new[k : k + 3] = 0.3 * delivered[k], False
+    for counted in (None, new):
+        found = fit_actuators(
+            leg, dt=STEP, commanded=asked, velocity=data["velocity"], motor_torque=delivered, valid=counted
+        )
+        np.testing.assert_allclose(found.delay, LATE * STEP, atol=0.1 * STEP)
+        assert np.isnan(found.effort).all() and np.isnan(found.no_load_speed).all()
+    np.testing.assert_allclose(found.noise, 0.05, rtol=0.05)
+    few = fit_actuators(leg, dt=STEP, **data, valid=np.arange(N) < 10)
+    assert np.isnan(few.delay).all()
+    raises(qd.ArgumentError, "valid", fit_actuators, leg, dt=STEP, **data, valid=np.ones(N))

@@ -15,7 +15,7 @@ from slow_parameters import others_slow
 from symmetry import assert_symmetric
 from test_compiled_falls import random_motion
 from test_compiled_footwork import fill
-from test_resets import walker
+from test_envs import walker
 from test_simulation_compiled import as_python
 
 import quaddyn as qd

@@ -21,9 +21,7 @@ from quaddyn.locomotion import LocomotionMode
 from quaddyn.runtime import load_log, load_recording
 from quaddyn.runtime.run_log import RunLog
 from quaddyn.simulation import Log
-from quaddyn.simulation.log import RecordedRun
-from quaddyn.simulation.log import RENAMED_FIELDS
-from quaddyn.simulation.recorded_run import RecordedRun
+from quaddyn.simulation.log import RENAMED_FIELDS, RecordedRun
 
 
 def simulate(name: str, root: str | None = None, ticks: int = 5) -> Log:

@@ -16,7 +16,7 @@ import damaged_bytes
 import numpy as np
 import pytest
 from raising import raises
-from test_viewer_meshes import dae, triangles, write
+from test_viewer import dae, triangles, write
 
 import quaddyn as qd
 from quaddyn import identification

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from recorded import SMALL, note
 from safety_in_c import DT, LIMITS, RandomSequences
-from test_identification_actuators import data, leg  # noqa: F401  # fixtures
+from test_identification_logs import data, leg  # noqa: F401  # fixtures
 from wbc_elements import ELEMENTS, ROBOTS, contacts_for, state
 
 import quaddyn as qd

@@ -14,7 +14,7 @@ the class from both packages, that one and `quaddyn.wbc`.  `tasks/frame_axis.py`
 
 For the documentation and the tests: add its picture to `docs/_ext/element_pictures.py`, a row to `docs/tasks.md`, one
 such element to `tests/wbc_elements.py`, under the words of its name, and to the controllers of
-`tests/test_wbc_export.py` and `tests/tick_mutants.py`.
+`tests/test_walker_export.py` and `tests/tick_mutants.py`.
 
 A `ParameterBlock` has the parameters of an element in one flat array, which a controller moves into one vector.
 Compiled code reads every gain, reference and limit of a tick as one array, and a changed parameter needs no copy.
