@@ -7,6 +7,8 @@ import functools
 import io
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import types
@@ -125,6 +127,45 @@ def test_check_all_validates_every_robot(names: list[str], monkeypatch: pytest.M
     assert all(v["agreement"]["algorithms"]["rnea"]["error"] < 1e-9 for v in verdicts)
 
 
+@pytest.fixture(scope="module")
+def robot_in_grams(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A quadruped whose masses are in grams; the name of the file needs quotes in a shell."""
+    path = tmp_path_factory.mktemp("grams") / "a robot.urdf"
+    text = find_entry("small_quadruped").path.read_text(encoding="utf-8")
+    path.write_text(re.sub('mass value="([^"]+)"', lambda m: f'mass value="{1e3 * float(m[1]):g}"', text), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("demo", "--headless", "--seconds", "0.1", "--json", "--robot", "ROBOT"),
+        ("view", "ROBOT", "--record", "page.html"),
+        ("leg", "ROBOT", "--json", "--samples", "1"),
+        ("codegen", "ROBOT", "--target", "rnea", "--out", "code"),
+        ("excite", "ROBOT", "--out", "motion.csv", "--iterations", "0"),
+        ("convert", "ROBOT", "--out", "other.urdf"),
+        ("campaign", "gaits", "--robot", "ROBOT", "--workers", "0"),
+        ("datasheet", "ROBOT", "--only", "none", "--workers", "0"),
+    ],
+)
+def test_every_command_prints_warnings_of_the_model_on_stderr(
+    arguments: tuple[str, ...], robot_in_grams: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("quaddyn.campaigns.run", interrupt)
+    errors = {}
+    for robot in (str(robot_in_grams), "small_quadruped"):
+        result = runner.invoke(app, [robot if x == "ROBOT" else x for x in arguments])
+        errors[robot] = result.stderr
+    assert "seem to be in grams" in errors[str(robot_in_grams)]
+    assert f"quaddyn check {shlex.quote(str(robot_in_grams))}" in errors[str(robot_in_grams)]
+    assert "quaddyn check" not in errors["small_quadruped"]
+
+
 def test_names_that_look_like_markup_are_printed_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "odd.urdf"
     text = find_entry("two_link_leg").path.read_text(encoding="utf-8")
@@ -176,7 +217,7 @@ def test_missing_extra_is_reported_before_anything_is_loaded(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr(showing, "load", never)
+    monkeypatch.setattr(showing, "load_robot", never)
     result = runner.invoke(app, ["demo", "--headless", *options])
     assert isinstance(result.exception, qd.QuaddynError)
     assert f"pip install 'quaddyn[{extra}]'" in str(result.exception)
@@ -436,7 +477,7 @@ def interrupt(*arguments: object, **options: object) -> None:
     ("where", "arguments"),
     [
         ("quaddyn.cli.robots.load", ("robots",)),
-        ("quaddyn.cli.showing.load", ("view", "go2")),
+        ("quaddyn.cli.showing.load_robot", ("view", "go2")),
         ("quaddyn.kinematics.survey_leg", ("leg", "go2")),
         ("quaddyn.runtime.preflight", ("preflight", "go2")),
         ("quaddyn.identification.exciting_trajectory", ("excite", "ur5", "--out", "x.csv")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from quaddyn.campaigns.datasheet import QUICK
 from quaddyn.cli import app, campaigning, logs, showing
 from quaddyn.cli import console as cli_console
 from quaddyn.demo import RequestedValue
+from quaddyn.robot.catalogue import find_entry
 
 ROBOT = "two_link_leg"
 
@@ -412,6 +414,8 @@ def test_datasheet_passes_its_options_on(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert (campaign.robot, campaign.plant, campaign.seed, campaign.bounds) == (("go2",), "embedded", 0, ())
     assert (pool, store) == (None, "go2.db") and campaign.probability == 0.95
     assert (tmp_path / "go2.html").read_text(encoding="utf-8") == "the page \u00b0"
+    (tmp_path / "a/b").mkdir(parents=True)
+    shutil.copy(find_entry("small_quadruped").path, tmp_path / "a/b/dog.urdf")
     run_command("datasheet", "a/b/dog.urdf", "--compare", "go2", "--compare", "a1", "--quick", "--only", "push",
          "--only", "step",
          "--plant", "mujoco", "--seed", "4", "--workers", "0", "--store", "my.db")  # fmt: skip

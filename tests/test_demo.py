@@ -40,7 +40,7 @@ from quaddyn.demo.locomotion_run import LocomotionRun, parse_terrain
 from quaddyn.demo.motion import JointSwingMotion, SquatMotion, contact_jacobian
 from quaddyn.demo.report import MIN_STORED_SAMPLES, DemoTimeSeries
 from quaddyn.kinematics import inverse_kinematics
-from quaddyn.locomotion import LocomotionController, Morphology
+from quaddyn.locomotion import LocomotionCommand, LocomotionController, LocomotionMode, Morphology
 from quaddyn.robot.configuration import rotate_configuration
 from quaddyn.simulation import Simulation
 from quaddyn.viewer import Viewer
@@ -305,11 +305,29 @@ def test_unmeasured_velocity_is_reported() -> None:
     robot, begun = qd.load("go2"), time.perf_counter()
     report = run_locomotion_demo(robot, duration=0.2)
     assert report.steps <= report.steps_per_second * (time.perf_counter() - begun)
-    assert report.measured_velocity is None and report.unmeasured_checks == ("velocity",)
+    assert report.measured_velocity is None and report.unmeasured_checks == ("time to stand up", "velocity")
     stood = run_locomotion_demo(robot, duration=0.2, gait="stand")
-    assert stood.passed and stood.unmeasured_checks == ()
+    assert stood.passed and stood.unmeasured_checks == ("time to stand up",)
     shown = CliRunner().invoke(app, ["demo", "--headless", "--gait", "trot", "--seconds", "0.2"]).stdout
-    assert "not measured: velocity" in shown and "all checks passed" not in shown
+    assert "not measured: time to stand up, velocity" in shown and "all checks passed" not in shown
+
+
+def test_robot_that_does_not_stand_up_or_walk_fails_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot, compute = qd.load("small_quadruped"), LocomotionController.compute
+
+    def keep_rising(self: LocomotionController, s: qd.State, velocity: np.ndarray) -> LocomotionCommand:
+        """A robot that is too heavy for its motors is not fallen."""
+        return dataclasses.replace(compute(self, s, velocity), mode=LocomotionMode.RISING)
+
+    def walk_slowly(self: LocomotionController, s: qd.State, velocity: np.ndarray) -> LocomotionCommand:
+        return compute(self, s, 0.1 * velocity)
+
+    for altered, duration, failed in (
+        (keep_rising, 2.0, "time to stand up"),
+        (walk_slowly, 3.8, "missing fraction of the commanded distance"),
+    ):
+        monkeypatch.setattr(LocomotionController, "compute", altered)
+        assert run_locomotion_demo(robot, duration=duration, dt=4e-3).failed_checks == (failed,)
 
 
 def test_fall_fails_the_checks() -> None:

@@ -442,7 +442,7 @@ def test_an_excitation_has_the_requested_duration_and_rate(tmp_path: Path, monke
                                         "--rate", str(rate),
                                         "--period", str(period)])  # fmt: skip
         assert done.exit_code == 2  # not writable
-        monkeypatch.setattr(identifying, "load", unwanted)
+        monkeypatch.setattr(identifying, "load_robot", unwanted)
         done = CliRunner().invoke(
             app, ["excite", "arm", "--out", str(out), "--rate", str(rate), "--period", str(period)]
         )

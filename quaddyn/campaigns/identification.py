@@ -66,6 +66,11 @@ class IdentificationCampaign(Campaign[LogCase]):
                 force_noise=self.force_noise,
             )
 
+    @property
+    def robots(self) -> tuple[str, ...]:
+        """Source of the robot, as a tuple."""
+        return (self.robot,)
+
     def model_hash(self) -> str:
         """Returns a hash of the robot, so that more files may be added to a store."""
         return hash_texts(hash_robot(self.robot, root=self.root))

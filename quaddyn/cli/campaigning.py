@@ -46,6 +46,7 @@ from .console import (
     print_text,
     wait_for_interrupt,
 )
+from .loading import print_campaign_warnings, print_warnings
 from .options import COMPLETIONS, renamed_options, warn_renamed
 
 if TYPE_CHECKING:
@@ -332,11 +333,14 @@ def replay_case(store: Path, number: int, record: Path | None, *, named: str | N
     check_writable(record, PAGE_ENDINGS)
     with _open_store(store, named) as opened:
         campaign, row = opened.campaign, opened.row(number)
+    robot = campaign.case_robot(row.case)
+    if isinstance(source := getattr(row.case, "robot", None), str):
+        print_warnings(robot, source)
     if not as_json:
         print_text(f"{campaign.name} {store}#{number}: {row.case}")
         print_text(f"stored: {_outcome_text(campaign, row.result)}")
     live = record is None and not as_json
-    with Viewer(campaign.case_robot(row.case), serve=live, open_browser=live and is_terminal(sys.stdout)) as viewer:
+    with Viewer(robot, serve=live, open_browser=live and is_terminal(sys.stdout)) as viewer:
         if live:
             print_text(f"live view: {viewer.url}")
         result = campaigns.rerun_case(campaign, row.case, viewer)
@@ -402,6 +406,7 @@ def _run(
         raise ArgumentError("--workers, --dask: expected at most one of these options; remove one")
     check_device(device)
     security = tls(tls_ca, tls_cert, tls_key)
+    print_campaign_warnings(campaign)
     done = 0
 
     def on_progress(progress: campaigns.Progress) -> None:
@@ -580,6 +585,7 @@ def datasheet(
     check_writable(store)
     settings = (QUICK if quick else {}) | ({} if directions is None else {"directions": directions})
     campaign = DataSheet(robot=(robot, *(compare or ())), plant=plant, seed=seed, bounds=tuple(only or ()), **settings)
+    print_campaign_warnings(campaign)
     columns = (
         TextColumn("measuring"),
         BarColumn(),

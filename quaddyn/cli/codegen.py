@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import ArgumentError, UnknownNameError
-from ..robot import CATALOGUE, Robot, load
+from ..robot import CATALOGUE, Robot
 from .app import PackagesOption, RobotArgument, RootOption, app
 from .console import print_text, progress
+from .loading import load_robot
 from .options import complete_from, renamed_options
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def codegen(
     from ..kernels import c_files
     from ..kernels.operations import OPERATIONS
 
-    robot = load(source, root=root, packages=package or ())
+    robot = load_robot(source, root=root, packages=package or ())
     if target.strip() in TARGET_WRITERS:
         if frame or external_force or single_precision or runtime_parameters or friction:
             raise ArgumentError(

@@ -12,13 +12,14 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 import typer
 
-from ..robot import Robot, load
+from ..robot import Robot
 from ..robot.saving import urdf_text
 from ..safe_files import read_regular_file
 from ..urdf.capsules import replace_capsules
 from ..urdf.tree import MeshShape
 from .app import PackagesOption, RobotArgument, app
 from .console import check_writable, print_text
+from .loading import load_robot
 
 if TYPE_CHECKING:
     from ..viewer.mesh import Part
@@ -48,7 +49,7 @@ def convert(
     copied, those in Collada (.dae) as STL.
     """
     check_writable(out, (".urdf", *MJCF_SUFFIXES))
-    robot = load(source, body=body, packages=package or ())
+    robot = load_robot(source, body=body, packages=package or ())
     if out is not None and out.suffix.lower() in MJCF_SUFFIXES:
         _write_mjcf(robot, out)
         return

@@ -22,6 +22,7 @@ from ..urdf.mjcf import is_mjcf
 from ..urdf.tree import Array
 from .app import EXIT_REDUCED, JsonOption, MimicOption, PackagesOption, RobotArgument, RobotOption, RootOption, app
 from .console import check_writable, err, make_table, out, print_text, progress_bar, use_one_linear_algebra_thread
+from .loading import load_robot, print_warnings
 
 if TYPE_CHECKING:
     from ..identification import Identification, MotionRange, Samples, Validation
@@ -65,7 +66,7 @@ def excite(
         raise ArgumentError(
             f"--period, --rate: expected at most {MAX_SAMPLES:,} samples, got {period:g} s at {rate:g} per second"
         )
-    robot = load(source, root="fixed", packages=package or (), mimic=mimic)
+    robot = load_robot(source, root="fixed", packages=package or (), mimic=mimic)
     with progress_bar("searching", quiet=False) as tick:
         motion = exciting_trajectory(
             robot, period=period, harmonics=harmonics, iterations=iterations, seed=seed, progress=tick
@@ -162,6 +163,7 @@ def identify(
     names = read_column_names(column or ())
     columns = _read_log(data, names)
     robot = _load_matching_robot(data, columns, names, source, root, package or (), mimic=mimic, quiet=as_json)
+    print_warnings(robot, source)
     motion_range, n_held_out = identification.MotionRange(robot), 0
     if columns is not None:
         interval = {"start": -np.inf if start is None else start, "end": np.inf if end is None else end}

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from ..errors import ArgumentError
-from ..robot import load
 from .app import JsonOption, PackagesOption, RobotArgument, app
 from .console import print_text
+from .loading import load_robot
 from .options import renamed_options
 
 #: Exit code if nothing was tested because the user declined.
@@ -50,7 +50,7 @@ def preflight(
     """
     from .. import runtime
 
-    robot = load(source, packages=package or ())
+    robot = load_robot(source, packages=package or ())
     if udp is None:
         stand = runtime.HangingRobot(robot)
         report = runtime.preflight(stand, clock=stand, torque_fraction=torque_fraction, prompt=stand.perform)

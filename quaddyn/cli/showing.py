@@ -15,7 +15,6 @@ import typer
 from rich.markup import escape
 
 from ..errors import ArgumentError, UnknownNameError
-from ..robot import load
 from .app import (
     EXIT_INTERRUPTED_AFTER_REPORT,
     EXIT_REDUCED,
@@ -43,6 +42,7 @@ from .console import (
     progress_bar,
     wait_for_interrupt,
 )
+from .loading import load_robot
 from .options import COMPLETIONS, renamed_options
 from .tables import demo_json, legs_json, print_demo, print_legs, print_reduced_requests
 
@@ -65,7 +65,7 @@ def view(
     from ..viewer import JointSliders, Viewer
 
     check_writable(record, PAGE_ENDINGS)
-    robot = load(source, root=root, packages=package or ())
+    robot = load_robot(source, root=root, packages=package or ())
     with Viewer(robot, open_browser=record is None, port=port, host=host) as viewer:
         if frames:
             viewer.show_frames((robot.tree.root.name, *robot.feet))
@@ -158,7 +158,7 @@ def demo(
         check_video(video)
     demos.check_plot(plot)
     demos.check_plant(plant)
-    model = load(robot, root=root, packages=package or ())
+    model = load_robot(robot, root=root, packages=package or ())
     is_locomotion = demos.supports_locomotion(model) if gait is None else gait not in ("squat", "swing")
     if not is_locomotion:
         motion = "swing" if model.root == "fixed" else "squat"
@@ -300,7 +300,7 @@ def leg(
     from ..kinematics import LegKinematics, survey_leg
 
     check_writable(record, PAGE_ENDINGS)
-    robot = load(source, root=root, packages=package or ())
+    robot = load_robot(source, root=root, packages=package or ())
     if not robot.legs:
         raise ArgumentError(f"{robot.name} has no legs; the command needs a robot with legs")
     legs = [LegKinematics(robot, n) for n in ([name] if name is not None else robot.legs)]

@@ -243,8 +243,11 @@ def print_demo(report: DemoReport, agreement: VerificationReport) -> None:
         out.print(f"[yellow]all checks passed, but limits reduced the request: {', '.join(report.reduced_requests)}[/]")
     elif passed and report.unmeasured_checks:
         out.print(f"[yellow]all measured checks passed; not measured: {', '.join(report.unmeasured_checks)}[/]")
+    elif passed:
+        out.print("[bold green]all checks passed[/]")
     else:
-        out.print("[bold green]all checks passed[/]" if passed else "[bold red]a check failed[/]")
+        failed = (*report.failed_checks, *(() if agreement.passed else ("agreement with the reference",)))
+        out.print(f"[bold red]failed: {escape(', '.join(failed))}[/]", highlight=False)
     for deviation in agreement.deviations:
         print_text(str(deviation))
 

@@ -35,7 +35,15 @@ from ..robot import Robot
 from ..simulation import Plant
 from ..simulation.terrain import Box, HeightField, Plane, Terrain, stairs
 from ..urdf.tree import Array, frozen
-from .report import DemoCheck, DemoReport, DemoTimeSeries, RequestedValue, round_trip_error, torque_ranges
+from .report import (
+    STAND_UP_CHECK,
+    DemoCheck,
+    DemoReport,
+    DemoTimeSeries,
+    RequestedValue,
+    round_trip_error,
+    torque_ranges,
+)
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
@@ -313,6 +321,12 @@ PUSH_TIME = 0.1
 PUSH_RECOVERY_TIME = 12.0
 #: Maximum relative error of the velocity, and maximum fraction of ticks without a certified solution.
 MAX_VELOCITY_ERROR, MAX_UNCERTIFIED_FRACTION = 0.15, 0.01
+#: Time after which a robot that does not stand has failed to stand up [sqrt(l/g)], where 6 are planned; and fraction of
+#: the way from the first height of the base to that at home above which it stands.
+MAX_RISE_TIME, MIN_RISE_FRACTION = 12.0, 0.5
+#: Time for which a velocity is commanded before the covered distance is checked [sqrt(l/g)], and minimum fraction of
+#: the commanded distance, of which robots cover less while they start.
+MIN_COMMANDED_TIME, MIN_DISTANCE_FRACTION = 12.0, 0.4
 #: Maximum deviation of the reference from the command in ticks whose velocity is averaged [sqrt(g l)].
 STEADY_VELOCITY_TOLERANCE = 1e-3
 #: Number of ticks between states stored for `round_trip_error`, and maximum number of stored states.
@@ -337,7 +351,7 @@ class LocomotionRun:
 
     Attributes:
         ticks: number of ticks.
-        rise_time: time at which the robot stood for the first time [s]; None before.
+        rise_time: time at which the robot stood for the first time, with its base raised [s]; None before.
         swing_traces: path of each swing foot since lift-off, points (3,) by foot [m].
         heading: (3, 3) `heading_axes` of the trunk on this ground.
     """
@@ -365,6 +379,10 @@ class LocomotionRun:
         self.rise_time: float | None = None
         self.swing_traces: dict[str, list[Array]] = {}
         self._base = robot.bodies[0].name
+        home, start = (
+            self._base_height(self.dynamics.update(np.array(q), np.zeros(robot.nv))) for q in (robot.q_home, plant.q)
+        )
+        self._min_stand_height = start + MIN_RISE_FRACTION * max(home - start, 0.0)
         self._weight = controller.morphology.mass * controller.morphology.gravity
         self._initial_energy = plant.energy
         self.ticks = self._uncertified_ticks = self._fallen_ticks = self._inaccurate_steps = 0
@@ -377,6 +395,7 @@ class LocomotionRun:
         self._cycle_velocity_sum, self._cycle_ticks = np.zeros(3), 0
         self._cycle_velocities: list[Array] = []
         self._walking_velocity_sum, self._walking_ticks = np.zeros(3), 0
+        self._commanded_velocity_sum, self._commanded_ticks = np.zeros(3), 0
         self._control_time = self._plant_time = 0.0
         self._averaging_start = 0.0
         self._jump_monitor: JumpMonitor | None = None
@@ -405,11 +424,12 @@ class LocomotionRun:
         plant, controller = self.plant, self.controller
         control_start = time.perf_counter()
         s = self.dynamics.update(np.array(plant.q), np.array(plant.v))
+        is_commanded = self.rise_time is not None and np.array_equal(velocity, self.requested)
         command = controller.compute(s, velocity if self.rise_time is not None else np.zeros(3))
         control_end = time.perf_counter()
-        if self.rise_time is None and command.mode in STANDING:
+        if self.rise_time is None and command.mode in STANDING and self._base_height(s) >= self._min_stand_height:
             self.rise_time = plant.time
-        self._observe(s, command)
+        self._observe(s, command, is_commanded)
         plant_start = time.perf_counter()
         for _ in range(round(controller.dt / plant.dt)):
             plant.step(command.tau, external=external)
@@ -417,8 +437,14 @@ class LocomotionRun:
         self._control_time += control_end - control_start
         return command
 
-    def _observe(self, s: State, command: LocomotionCommand) -> None:
-        """Updates the measured figures by the state before a step and the command for it."""
+    def _observe(self, s: State, command: LocomotionCommand, is_commanded: bool) -> None:
+        """Updates the measured figures by the state before a step and the command for it.
+
+        Args:
+            s: state before the step.
+            command: command for the step.
+            is_commanded: whether the command follows the requested velocity.
+        """
         plant, robot = self.plant, self.robot
         forces, tau = plant.contact_forces, plant.tau
         foot_forces = np.array([forces[foot] for foot in robot.feet])
@@ -426,6 +452,11 @@ class LocomotionRun:
         self.heading = heading_axes(self.controller.morphology.yaw(s.q), -x / z, -y / z)
         velocity = np.array([*(self.heading.T @ s.com_velocity)[:2], s.velocity(self._base)[5]])
 
+        if is_commanded:
+            self._commanded_velocity_sum, self._commanded_ticks = (
+                self._commanded_velocity_sum + velocity,
+                self._commanded_ticks + 1,
+            )
         self._foot_positions = s.origins(FEET)[:, :2].copy()
         self._fallen_ticks += command.mode is LocomotionMode.FALLEN
         self._uncertified_ticks += not command.ok
@@ -498,6 +529,28 @@ class LocomotionRun:
         return np.array(
             [*(ground.compute_projection(self.controller.path_reference.yaw) @ self.clamped[:2]), self.clamped[2]]
         )
+
+    def _base_height(self, s: State) -> float:
+        """Returns the height of the base along the normal of the ground [m]."""
+        return float(self.up @ s.placement(self._base).translation)
+
+    def _stand_up_time(self) -> float | None:
+        """Returns the time to stand up, or that of the run if the robot did not [s]; None if the run was too short."""
+        is_short = self.plant.time <= MAX_RISE_TIME * self.controller.morphology.time_scale
+        return self.plant.time if self.rise_time is None and not is_short else self.rise_time
+
+    def _missing_distance(self) -> float | None:
+        """Returns the fraction of the commanded distance, or of the turn on the spot, that the robot did not cover.
+
+        None without a command, with a jump, or if the time of the command was too short.
+        """
+        which = slice(0, 2) if self.clamped[:2].any() else slice(2, 3)
+        commanded, time = self._clamped_on_ground()[which], self._commanded_ticks * self.controller.dt
+        min_time = MIN_COMMANDED_TIME * self.controller.morphology.time_scale
+        if not commanded.any() or self._jump_monitor is not None or time < min_time:
+            return None
+        mean = (self._commanded_velocity_sum / self._commanded_ticks)[which]
+        return 1.0 - float(mean @ commanded) / float(commanded @ commanded)
 
     def caption(self, command: LocomotionCommand) -> str:
         """Returns the caption of the viewer page: mode, contacts, velocities, and active limits."""
@@ -572,6 +625,10 @@ class LocomotionRun:
         check("fraction of ticks without certificate", self._uncertified_ticks / ticks, MAX_UNCERTIFIED_FRACTION, "1")
         check("force outside the friction cone", max(self._max_cone_violation, 0.0) / self._weight, 1e-3, "m g")
         check("inaccurate steps of the plant", self._inaccurate_steps, 0, "1")
+        if (stand_up_time := self._stand_up_time()) is not None:
+            check(STAND_UP_CHECK, stand_up_time, MAX_RISE_TIME * morphology.time_scale, "s")
+        if (missing := self._missing_distance()) is not None:
+            check("missing fraction of the commanded distance", missing, 1.0 - MIN_DISTANCE_FRACTION, "1")
         if self._jump_monitor is not None:
             landing_error, rise_error = self._jump_monitor.landing_error(self._foot_positions)
             check("landing error of the feet", landing_error, MAX_LANDING_ERROR, "l")

@@ -30,6 +30,8 @@ from .motion import DemoMotion, DesiredState, JointSwingMotion, SquatMotion, gra
 
 #: Maximum fraction of a requested value that limits may remove without a separate exit code.
 MAX_REDUCTION_FRACTION = 0.1
+#: Name of the check that a robot with locomotion stands up.
+STAND_UP_CHECK = "time to stand up"
 
 
 @renamed_attributes(bound="limit")
@@ -161,16 +163,25 @@ class DemoReport:
 
     @property
     def unmeasured_checks(self) -> tuple[str, ...]:
-        """Names of the checks for which the robot did not walk at the full command for two gait cycles."""
-        velocity_unmeasured = (
-            self.clamped_velocity is not None and any(self.clamped_velocity) and self.measured_velocity is None
-        )
-        return ("velocity",) if velocity_unmeasured else ()
+        """Names of the checks for which the run was too short.
+
+        These are the time to stand up, and the velocity of a robot that did not walk at the full command for two gait
+        cycles.
+        """
+        if self.clamped_velocity is None:
+            return ()
+        out = () if STAND_UP_CHECK in self.checks else (STAND_UP_CHECK,)
+        return (*out, "velocity") if any(self.clamped_velocity) and self.measured_velocity is None else out
+
+    @property
+    def failed_checks(self) -> tuple[str, ...]:
+        """Names of the checks that failed."""
+        return tuple(name for name, check in self.checks.items() if not check.passed)
 
     @property
     def passed(self) -> bool:
         """Whether all checks passed."""
-        return all(check.passed for check in self.checks.values())
+        return not self.failed_checks
 
 
 class DemoRecorder:
