@@ -1431,6 +1431,31 @@ def test_unexplained_torques_exit_with_3_and_name_the_cause(
     assert RUNNER.invoke(app, [*words, "--held-out", "0"]).exit_code == 0, "nothing was validated"
 
 
+def test_torques_of_another_scale_are_reported_and_exit_with_3(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
+    base, elbow = base_parameters(arm), arm.actuated[2:3]
+    for factors, joints, cause in (
+        (np.ones(6), (), ""),
+        (np.full(6, 1.0 / 6.0), arm.actuated, "gear ratio"),
+        (np.where(np.arange(6) == 2, 1.0 / 9.0, 1.0), elbow, "gear ratio"),
+        (np.full(6, 1e3), arm.actuated, "not in N m"),
+    ):
+        found = identify(base, Samples(data.q, data.v, data.a, data.tau * factors))
+        assert tuple(found.scaled_torques) == joints
+        np.testing.assert_allclose(list(found.scaled_torques.values()), factors[2], rtol=0.2)
+        assert any("another scale" in x and cause in x for x in found.remarks) is bool(joints)
+    save_samples(tmp_path / "motors.npz", arm, Samples(data.q, data.v, data.a, data.tau / 6.0))
+    done = RUNNER.invoke(app, ["identify", str(tmp_path / "motors.npz"), "--robot", "ur5", "--held-out", "0"])
+    assert done.exit_code == 3 and "another scale" in " ".join(done.output.split())
+
+
+def test_payload_and_rotors_are_not_taken_for_another_scale_of_the_torques(arm: qd.Robot) -> None:
+    base, link = base_parameters(arm), arm.tree.joints_by_name[arm.actuated[-1]].child
+    loaded = with_payload(arm, 0.3 * arm.mass, (0.0, 0.0, 0.1), link=link)
+    for robot in (loaded, qd.load("ur5", armature=0.5)):
+        assert not identify(base, moving(robot, 200)).scaled_torques
+    assert not identify(loaded, moving(arm, 200)).scaled_torques
+
+
 def test_shifted_positions_are_a_possible_cause(arm: qd.Robot, data: Samples) -> None:
     base = base_parameters(arm)
     shifted = Samples(data.q[1:], data.v[1:], data.a[1:], data.tau[:-1])
@@ -1491,7 +1516,8 @@ def make_samples(robot: qd.Robot, count: int = 200) -> Samples:
 def true_robot() -> qd.Robot:
     """The planar arm, heavier, with friction and rotors that its file does not have."""
     file = qd.load("planar_3r").source
-    text = (file if isinstance(file, str) else file.decode()).replace('<mass value="', '<mass value="1')
+    text = file if isinstance(file, str) else file.decode()
+    text = re.sub('<mass value="([^"]+)"', lambda m: f'<mass value="{2.0 * float(m[1]):g}"', text)
     return qd.load(text, damping=0.3, friction=0.2, armature=0.01)
 
 

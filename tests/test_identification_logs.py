@@ -412,8 +412,9 @@ def test_free_robot_needs_contact_forces_of_its_feet_alone(held: qd.Robot) -> No
 def test_invalid_names_and_options_are_rejected(log: Log, held: qd.Robot, tmp_path: Path) -> None:
     with pytest.raises(qd.ArgumentError, match="no column, joint or foot 'stamp'"):
         samples_from_columns(held, log.columns(), names={"stamp": "time"})
-    with pytest.raises(qd.ArgumentError, match="cutoff"):
-        samples_from_columns(held, log.columns(), cutoff=0.0)
+    for cutoff in (0.0, 1e6, np.nan):
+        with pytest.raises(qd.ArgumentError, match=r"cutoff: expected a frequency in .*half of the rate"):
+            samples_from_columns(held, log.columns(), cutoff=cutoff)
     path = log.save(tmp_path / "run.npz")
     with pytest.raises(qd.ArgumentError, match=r"joints are all actuated, .* has 1 actuated joints and 2 degrees"):
         samples_from_columns(qd.load("two_link_leg", root="fixed", actuated=("hip",)), log.columns())
@@ -801,7 +802,7 @@ def test_torques_before_the_gear_are_reported() -> None:
     before_gear = {name: x / 50.0 if name.startswith("torque ") else x for name, x in columns.items()}
     remarks = [identify(robot, samples_from_columns(robot, x)).remarks for x in (columns, before_gear)]
     assert not any("gear ratio" in x for x in remarks[0])
-    assert any("gear ratio" in x and "lighter" in x for x in remarks[1])
+    assert any("gear ratio" in x for x in remarks[1])
 
 
 def test_smaller_prior_weight_is_advised_where_it_changes_parameters() -> None:

@@ -153,7 +153,7 @@ def identify(
     recordings of control loops, tables (.csv, .parquet) with columns such as "time [s]", "position JOINT [rad]",
     "torque JOINT [N m]", and JointState messages in MCAP files and bags (.mcap, .db3, .bag, folders of rosbag2).
     Without --root, the root joint is chosen by the data. Exit code 1 if the fit did not converge, 3 if more than half
-    of a torque is not explained.
+    of a torque is not explained, or torques have another scale than those of the robot's file.
     """
     from .. import identification
 
@@ -234,7 +234,8 @@ def identify(
     else:
         for path in filter(None, (target, actuators)):
             print_text(f"wrote {path}")
-    raise typer.Exit(1 if not result.converged else EXIT_REDUCED if unexplained else 0)
+    doubtful = unexplained or result.scaled_torques
+    raise typer.Exit(1 if not result.converged else EXIT_REDUCED if doubtful else 0)
 
 
 def read_column_names(options: Sequence[str]) -> dict[str, str]:

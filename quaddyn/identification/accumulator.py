@@ -232,6 +232,26 @@ class ForceFactor:
         noise = float(np.linalg.norm(rest[1:])) / np.sqrt(self.rows - 2)
         return float(slope * span), float(noise / abs(R[1, 1]) * span)
 
+    def scale(self, beta: Array, is_loss: NDArray[np.bool_]) -> tuple[float, float]:
+        """Returns the scale of the generalized force against parameters beta, and its correlation with them.
+
+        Mean values and what friction and rotor inertia explain do not count.
+
+        Args:
+            beta: (r,) base parameters.
+            is_loss: (r,) which of them are friction and rotor inertia.
+
+        Returns:
+            Scale and correlation, dimensionless; 0 where the parameters predict no change.
+        """
+        R = self.triangle[1:]
+        both = np.column_stack([R[:, 2:-1] @ beta[self.columns], R[:, -1]])
+        losses = R[:, 2:-1][:, is_loss[self.columns]]
+        if losses.any():
+            both = both - losses @ np.linalg.lstsq(losses, both, rcond=None)[0]
+        (square, product), (_, own) = (both.T @ both).tolist()
+        return (product / square, product / np.sqrt(square * own)) if square > 0.0 and own > 0.0 else (0.0, 0.0)
+
 
 class Accumulator:
     """Accumulated samples for a fit, in memory that does not grow with their number.
@@ -489,6 +509,12 @@ class Accumulator:
         """
         of_noise, n_parameters = self.filter_correlation(), self.base.size / self.robot.nv
         return np.array([row.correlation(beta, of_noise, n_parameters) for row in self.rows])
+
+    def torque_scales(self, beta: Array) -> Array:
+        """Returns scale and correlation (nv, 2) of each generalized force against beta, see `ForceFactor.scale`."""
+        names = np.array(self.base.names)[self.base.independent]
+        is_loss = np.array([name.startswith(("fv ", "fc ", "Ia ")) for name in names], dtype=bool)
+        return np.array([row.scale(beta, is_loss) for row in self.rows])
 
     def noise_levels(self, beta: Array) -> Array:
         """Returns the standard deviation (nv,) of independent errors with the effect of the residuals.

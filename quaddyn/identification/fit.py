@@ -210,6 +210,7 @@ def fit_accumulated(
         accumulator.filter_correlation(),
         prior_reducible,
         noise_ratio,
+        accumulator.torque_scales(base.project(Dynamics(accumulator.robot).parameters(inertial=base.inertial))),
     )
 
 

@@ -43,14 +43,17 @@ MIN_NOISE_EXCESS = 1.2
 #: Friction of a joint that hardly moves in more than this fraction of the samples is not identified: static friction
 #: has any value and sign.
 MAX_STICKING_FRACTION = 0.3
-#: Factor of the masses of the file beyond which most bodies show that torques have another scale.
-MAX_MASS_RATIO = 8.0
+#: Factor between the torques of the data and of the robot's file beyond which, or below its inverse, they have another
+#: scale, where they have this correlation: gears of legs have ratios from 6 on.
+MAX_TORQUE_SCALE, MIN_SCALE_CORRELATION = 3.0, 0.9
 #: A combination of parameters is determined if base parameters yield its coefficients to this error.
 MAX_COMBINATION_ERROR = 1e-6
 #: How many bodies `print` lists.
 MAX_PRINTED_BODIES = 18
 #: How many shifted base parameters a remark lists.
 MAX_LISTED_SHIFTS = 3
+#: How many joints with another scale a remark lists.
+MAX_LISTED_SCALES = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +115,8 @@ class Identification(FrozenArrays):
         filter_correlation: the same number of residuals for noise alone, which the filter of the samples correlates.
         noise_ratio: (nv,) noise that the residuals show, divided by the given `torque_noise` and `force_noise`, where
             it is significantly larger; otherwise 1. `covariance` accounts for it.
+        torque_scale: (nv, 2) scale of each measured generalized force against that of the robot's file, and their
+            correlation, dimensionless; see `Accumulator.torque_scales`.
     """
 
     base: BaseParameters
@@ -137,6 +142,7 @@ class Identification(FrozenArrays):
     filter_correlation: float
     prior_reducible: bool
     noise_ratio: Array
+    torque_scale: Array
 
     @property
     def torque_offsets(self) -> dict[str, float]:
@@ -222,23 +228,42 @@ class Identification(FrozenArrays):
             out.append(text)
         return tuple(out)
 
+    @property
+    def scaled_torques(self) -> dict[str, float]:
+        """Scale of the torques by actuated joint, where they seem to be in another unit or before the gears.
+
+        These are the joints whose torques differ from those of the robot's file by a factor of more than three: all of
+        them, if more than half of the joints do so in the same direction, otherwise those that carry a joint that does
+        not, since masses that differ from the file change the torques of the last joints most.
+        """
+        robot, joints = self.base.robot, self.base.robot.actuated
+        scales = dict(zip(joints, self.torque_scale[robot.actuated_index].tolist(), strict=True))
+        known = {joint: scale for joint, (scale, correlation) in scales.items() if correlation > MIN_SCALE_CORRELATION}
+        small = {joint: scale for joint, scale in known.items() if scale < 1.0 / MAX_TORQUE_SCALE}
+        large = {joint: scale for joint, scale in known.items() if scale > MAX_TORQUE_SCALE}
+        for found in (small, large):
+            if len(found) > max(1, len(known) / 2):
+                return found
+        model, usual = robot.model, known.keys() - small.keys() - large.keys()
+        return {
+            joint: scale
+            for joint, scale in (small | large).items()
+            if usual & {model.names[i] for i in model.subtrees[model.getJointId(joint)]}
+        }
+
     def _describe_scale(self) -> str:
-        """Returns a sentence about torques on another scale than those of the robot's file; "" if there is none."""
-        bodies, found = self.base.robot.bodies, self.inertials
-        moving = [body for body in bodies if body.joint is not None or self.base.robot.root != "fixed"]
-        ratios = np.array([found[x.name].mass / x.inertial.mass for x in moving if x.inertial.mass > 0.0])
-        lighter, heavier = ratios < 1.0 / MAX_MASS_RATIO, ratios > MAX_MASS_RATIO
-        for word, which, cause in (
-            ("lighter", lighter, "the torques are those of the motors before the gears (gear ratio)"),
-            ("heavier", heavier, "the torques are not in N m"),
-        ):
-            if 2 * int(which.sum()) > len(ratios):
-                return (
-                    f"{int(which.sum())} of {len(ratios)} bodies are {word} than in the robot's file (median ratio "
-                    f"{np.median(ratios):.2g}); likely {cause}, or torques, positions or masses of the file have other "
-                    "units or another order"
-                )
-        return ""
+        """Returns a sentence about `scaled_torques`; "" if there are none."""
+        if not (scales := self.scaled_torques):
+            return ""
+        words = [f"{joint} {scale:.2g}" for joint, scale in scales.items()]
+        more = f" and {len(words) - MAX_LISTED_SCALES} more" if len(words) > MAX_LISTED_SCALES else ""
+        before_gears = np.median(list(scales.values())) < 1.0
+        cause = "those of the motors before the gears (gear ratio)" if before_gears else "not in N m"
+        listed = ", ".join(words[:MAX_LISTED_SCALES])
+        return (
+            f"torques have another scale than in the robot's file (ratio: {listed}{more}): likely they are {cause}, or "
+            "torques, positions or masses of the file have other units or another order"
+        )
 
     @property
     def sticking_joints(self) -> tuple[str, ...]:
