@@ -190,6 +190,23 @@ def test_reading_with_an_invalid_time_stamp_does_not_reach_the_controller(go2: q
     assert report.statistics.read_failures >= 5
 
 
+@pytest.mark.parametrize(("scale", "unit"), [(1e3, "milliseconds"), (1e9, "nanoseconds"), (1.0, "")])
+def test_time_stamps_in_other_units_are_named(go2: qd.Robot, scale: float, unit: str) -> None:
+    scene = LoopSetup(go2)
+    honest, calls = scene.fake.read, itertools.count()
+
+    def read() -> Measurement:
+        m = honest()
+        ahead = 1.0 if not unit and 20 < next(calls) < 40 else 0.0  # stamps that are wrong for another reason
+        return replace(m, time=scale * (m.time + ahead))
+
+    scene.fake.read = read  # type: ignore[method-assign]
+    scene.operator.walk()
+    report = scene.loop.run(0.1)
+    assert report.fault.name == "stale reading" and report.stamp_unit == unit
+    assert (f"time stamps seem to be in {unit}" in str(report)) is bool(unit)
+
+
 def test_deadlines_are_absolute_and_statistics_exact(go2: qd.Robot) -> None:
     scene = LoopSetup(go2)
     scene.operator.walk()

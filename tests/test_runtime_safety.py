@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -379,3 +381,38 @@ def test_limits_in_degrees_and_milliseconds_are_rejected(go2: qd.Robot, name: st
 
 def test_an_infinite_tilt_limit_permits_every_tilt(go2: qd.Robot) -> None:
     assert SafetyLimits(max_tilt=np.inf).to_arrays(go2, DT).min_cos_tilt == -1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_position_jump", 3.0),
+        ("max_position_jump", np.full(12, 3.0)),
+        ("max_overtravel", 5.7),
+        ("max_speed", 287.0),
+        ("max_torque", 23700.0),
+        ("max_tilt_drift_rate", 8.6),
+        ("max_torque_tracking_error", 15.0),
+        ("max_temperature", 353.0),
+    ],
+)
+def test_limits_that_no_reading_exceeds_raise_warnings(go2: qd.Robot, name: str, value: Any) -> None:
+    with pytest.warns(RuntimeWarning, match=rf"{name}: .* so that nothing is checked"):
+        Safety(go2, dt=DT, limits=SafetyLimits(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("scale", "unit"), [(1.0, ""), (1.0 / 9.81, "in g;"), (1e3 / 9.81, "in mg"), (1e3, r"in mm/s\^2")]
+)
+def test_accelerometers_in_other_units_are_a_fault(go2: qd.Robot, trot: Trot, scale: float, unit: str) -> None:
+    still = replace(trot[0][0], velocity=np.zeros(12), torque=None, gyro=np.zeros(3))
+    standing = replace(still, accelerometer=scale * np.array([0.3, -0.2, 9.8]))
+    falling = replace(standing, accelerometer=np.full(3, 0.05), gyro=np.full(3, 0.2))
+    safety = Safety(go2, dt=DT)
+    for k in range(round(1.5 / DT)):
+        m = falling if 0.2 < k * DT < 0.7 and not unit else standing
+        fault = safety.filter_command(replace(m, time=1.0 + k * DT), None, now=k * DT).fault
+    if unit:
+        assert fault is not None and fault.name == "IMU unit" and re.search(unit, fault.reason)
+    else:
+        assert fault is None

@@ -40,7 +40,7 @@ FAULT_TEXTS: dict[int, tuple[str, str]] = {
     FaultCode.IMU_INCONSISTENCY: (
         "IMU inconsistent",
         "the rates of the vertical from gyroscope and accelerometer differ by {value:.3g} rad/s (limit "
-        "{allowed:.3g} rad/s)",
+        "{allowed:.3g} rad/s); check their units (rad/s, m/s^2) and axes",
     ),
     FaultCode.EXCESSIVE_TILT: (
         "tilted",
@@ -74,6 +74,7 @@ FAULT_TEXTS: dict[int, tuple[str, str]] = {
     ),
     FaultCode.CONTROLLER_ABORT: ("controller aborted", "{what}"),
     FaultCode.MISSING_SENSOR: ("sensor missing", "the readings no longer contain {kind}"),
+    FaultCode.IMU_UNIT: ("IMU unit", "{what}"),
 }
 #: Name of each optional sensor by its index.
 SENSOR_NAMES: dict[int, str] = {

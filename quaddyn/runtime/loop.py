@@ -95,6 +95,8 @@ class LoopReport:
         stage_reason: why the robot was not in the stage that the operator requested; "" if it was.
         silences: how many times during the run the watchdog of the robot has damped the motors, because no command
             arrived in time, see `RobotInterface.silences`.
+        stamp_unit: unit in which time stamps of readings seem to be, such as "milliseconds", if readings were rejected
+            because of it; otherwise "".
     """
 
     statistics: LoopStatistics
@@ -104,6 +106,7 @@ class LoopReport:
     end_reason: str = ""
     stage_reason: str = ""
     silences: int = 0
+    stamp_unit: str = ""
 
     def __str__(self) -> str:
         end = f"ended in {self.stage.value!r}" + (f", because {self.end_reason}" if self.end_reason else "")
@@ -115,6 +118,12 @@ class LoopReport:
                 1,
                 f"the watchdog of the robot damped the motors {self.silences} times, because no command arrived in "
                 f"time: {cause}",
+            )
+        if self.stamp_unit:
+            lines.insert(
+                1,
+                f"readings were rejected, because their time stamps seem to be in {self.stamp_unit}; pass seconds as "
+                "Measurement.time",
             )
         for text, count in self.statistics.read_errors.items():
             lines.insert(1, f"read() failed {count} times with {text}")
@@ -259,7 +268,14 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         end_reason = "request_stop was called" if self._stop_requested else f"the duration of {seconds:g} s has passed"
         silences = self.interface.silences - previous_silences
         return LoopReport(
-            statistics, self.stage, self.safety.fault, real_time_results, end_reason, self._explain_stage(), silences
+            statistics,
+            self.stage,
+            self.safety.fault,
+            real_time_results,
+            end_reason,
+            self._explain_stage(),
+            silences,
+            self._time_stamp_filter.likely_unit,
         )
 
     def _explain_stage(self) -> str:

@@ -17,6 +17,7 @@ from ..simulation.sensors import Measurement, reading_layout
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import FrozenArrays
 from .faults import Fault
+from .imu_units import ImuUnitCheck
 from .motor_command import MotorCommand
 from .safety_checks import FaultCode, SafetyMemory, SensorArrays
 from .safety_filter import CommandArrays, filter_command
@@ -30,6 +31,7 @@ EXTERNAL_FAULTS = (
     FaultCode.OPERATOR_STOP,
     FaultCode.ROBOT_STOP,
     FaultCode.CONTROLLER_ABORT,
+    FaultCode.IMU_UNIT,
 )
 NO_SENSOR = np.zeros(0)
 CLAMP_NAMES = ("torque", "torque rate", "velocity", "position", "gain", "lost foot")
@@ -61,9 +63,9 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
     NaN is ignored.
 
     A *fault* switches the motors to damping from the same tick on until `reset`: readings that are not finite, stale,
-    frozen, jumping or inconsistent; sensors that stop reporting; positions, velocities, torques, temperatures and power
-    beyond their limits; measured torques that do not track the command; a tilted trunk; a command that is not finite;
-    and faults raised by `raise_fault`.
+    frozen, jumping or inconsistent; an accelerometer in another unit; sensors that stop reporting; positions,
+    velocities, torques, temperatures and power beyond their limits; measured torques that do not track the command; a
+    tilted trunk; a command that is not finite; and faults raised by `raise_fault`.
 
     The layer contains no controller and no dynamics.  It is compiled; `quaddyn.runtime.export_safety` writes it as C99.
 
@@ -104,6 +106,8 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
             encoder_repeats=nu, foot_repeats=nf,
         )  # fmt: skip
         self._sizes = nu, nf
+        # Without a limit of tilt and its drift, nothing depends on the unit of the accelerometer.
+        self._checks_imu = has_imu and (limits.max_tilt < math.pi or math.isfinite(limits.max_tilt_drift_rate))
         # Each tick is copied here, to memory that the compiled layer is bound to.
         layout = reading_layout(nu, nf)
         self._reading, self._command = np.zeros(layout["temperature"].stop), np.zeros((5, nu))
@@ -121,6 +125,8 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
         self.memory.block[:] = 0
         self._fault: Fault | None = None
         self._raised: tuple[FaultCode, str] = (FaultCode.NO_FAULT, "")
+        gravity = float(np.linalg.norm(self.robot.model.gravity.linear))
+        self._imu_units = ImuUnitCheck(gravity if self._checks_imu else 0.0, self.dt)
 
     def warmup(self) -> None:
         """Compiles the layer, which otherwise happens at the first tick."""
@@ -172,6 +178,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
                 period.
         """
         memory, (nu, nf) = self.memory, self._sizes
+        n_accepted = memory.n_accepted
         self._reading[:] = measurement.packed(nu, nf)
         self._command[:] = (self._damping_command if command is None else command).packed(nu)
         raised, what = self._raised
@@ -182,6 +189,9 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
             self._fault = Fault.from_code(
                 code, memory.fault_index, memory.fault_value, memory.fault_limit, self.robot, what=what, time=now
             )
+        elif not self._imu_units.is_completed and memory.n_accepted != n_accepted:
+            if reason := self._imu_units.update(measurement):
+                self.raise_fault(FaultCode.IMU_UNIT, reason)
         filtered = MotorCommand.from_packed(self._command.copy())
         return SafetyReport(filtered, self._fault, self._find_valid_feet(memory))
 

@@ -39,6 +39,7 @@ class FaultCode(enum.IntEnum):
     ROBOT_STOP = 21  # this one and the next are raised by the control loop
     CONTROLLER_ABORT = 22
     MISSING_SENSOR = 23  # an optional sensor that reported values before and does not any more
+    IMU_UNIT = 24  # raised by `Safety`
 
 
 class OptionalSensor(enum.IntEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,11 @@ from .safety_checks import LimitArrays
 NO_LIMIT = 1e9
 #: Speed limit of joints without one in the model [rad/s or m/s].
 DEFAULT_SPEED = 100.0
+#: Largest values that readings can exceed: rate of the vertical that the accelerometer corrects [rad/s], fraction of
+#: the torque limit, temperature of a working motor [degrees Celsius], and multiples of the limits of the robot.
+MAX_TILT_DRIFT_RATE, MAX_TRACKING_ERROR, MAX_TEMPERATURE, MAX_LIMIT_RATIO = 2.0, 2.1, 250.0, 5.0
+#: Powers of ten from here on mean that there is no limit.
+MIN_UNLIMITED_VALUE = 1e3
 #: Maximum of the times after which a violation is a fault [s]; longer ones would not protect the robot.
 MAX_TIME = 1.0
 
@@ -98,6 +104,9 @@ class SafetyLimits:
         Raises:
             ArgumentError: a limit of a wrong shape, NaN, or not positive, a tilt in degrees, or a time above 1 s, such
                 as one in milliseconds; the message names it.
+
+        Warns:
+            RuntimeWarning: a finite limit that no reading exceeds, such as one in degrees or percent.
         """
         nu = robot.nu
 
@@ -113,7 +122,7 @@ class SafetyLimits:
 
         effort = per_joint("max_torque", robot.effort_limits)
         known = np.where(np.isfinite(robot.velocity_limits), robot.velocity_limits, DEFAULT_SPEED)
-        return LimitArrays(
+        arrays = LimitArrays(
             max_torque=effort,
             max_torque_step=dt * per_joint("max_torque_rate", effort / 2e-3),
             max_speed=per_joint("max_speed", known),
@@ -141,6 +150,36 @@ class SafetyLimits:
             violation_readings=ticks("violation_time"),
             max_frozen_readings=ticks("max_frozen_time"),
         )
+        self._warn_of_void_limits(robot)
+        return arrays
+
+    def _warn_of_void_limits(self, robot: Robot) -> None:
+        """Warns of finite limits that no reading exceeds; infinity and powers of ten from 1000 on are meant."""
+        turning = JointPositions.actuated(robot).turning
+        travel = np.where(turning, np.pi, robot.upper_position_limits - robot.lower_position_limits)
+        for name, largest, what, advice in (
+            ("max_position_jump", travel, "range of the joint", "pass radians"),
+            ("max_overtravel", np.pi, "half a turn", "pass radians"),
+            ("max_speed", MAX_LIMIT_RATIO * robot.velocity_limits, "multiple of the velocity limit", "pass rad/s"),
+            ("max_torque", MAX_LIMIT_RATIO * robot.effort_limits, "multiple of the effort limit", "pass N m"),
+            ("max_tilt_drift_rate", MAX_TILT_DRIFT_RATE, "largest rate that is measured", "pass rad/s"),
+            ("max_torque_tracking_error", MAX_TRACKING_ERROR, "largest fraction", "pass a fraction, not percent"),
+            ("max_temperature", MAX_TEMPERATURE, "temperature of any motor", "pass degrees Celsius"),
+        ):
+            values = np.broadcast_to(np.nan if getattr(self, name) is None else getattr(self, name), (robot.nu,))
+            bounds = np.broadcast_to(largest, (robot.nu,))
+            digits = np.log10(np.where(np.isfinite(values), values, 1.0))
+            is_unlimited = (values >= MIN_UNLIMITED_VALUE) & (digits % 1.0 == 0.0)
+            void = np.flatnonzero(np.isfinite(values) & ~is_unlimited & (values > bounds))
+            if void.size:
+                i = int(void[0])
+                joint = f" of {robot.actuated[i]}" if np.ndim(largest) else ""
+                warnings.warn(
+                    f"{name}: {values[i]:g} is above the {what}{joint}, {bounds[i]:.3g}, so that nothing is checked; "
+                    f"{advice}, or inf for no limit",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
 
 
 def _min_cosine(name: str, angle: float) -> float:

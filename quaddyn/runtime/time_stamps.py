@@ -8,6 +8,9 @@ from .safety_checks import is_later, is_stamp
 
 #: Time without an accepted stamp after which the robot's clock is assumed to have restarted [s].
 RESTART_TIME = 1.0
+#: Rate of time stamps in each unit against a clock in seconds, factor up to which another rate belongs to the unit, and
+#: number of consecutive rejected stamps that show it.
+UNIT_RATES, MAX_RATE_FACTOR, MIN_REJECTED = {"milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}, 2.0, 5
 
 
 class TimeStampFilter:
@@ -24,6 +27,7 @@ class TimeStampFilter:
     def __init__(self, *, bounded: bool = False) -> None:
         self._bounded = bounded
         self._last, self._now = -math.inf, -math.inf
+        self._unit, self._count = "", 0
 
     def accept(self, time: float, now: float) -> bool:
         """Returns whether a reading is accepted, and stores its stamp.
@@ -39,4 +43,15 @@ class TimeStampFilter:
             is_new = is_stamp(time) and time != self._last
         if is_new:
             self._last, self._now = time, now
+        elif elapsed > 0.0 and is_stamp(time) and self._count < MIN_REJECTED:
+            rate = (time - self._last) / elapsed
+            units = (x for x, y in UNIT_RATES.items() if y / MAX_RATE_FACTOR < rate < y * MAX_RATE_FACTOR)
+            unit = next(units, "")
+            self._count = self._count + 1 if unit == self._unit else 1
+            self._unit = unit
         return is_new
+
+    @property
+    def likely_unit(self) -> str:
+        """Unit of the stamps, if rejected ones advanced a thousand times (or more) as fast as the clock; else ""."""
+        return self._unit if self._count >= MIN_REJECTED else ""
