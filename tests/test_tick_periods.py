@@ -204,3 +204,11 @@ def test_inconsistent_motion_gives_no_period_estimate() -> None:
     found = [p for k in range(1000) if (p := measure_tick_period(sums, *make_motion(0.5 * 1.5e-3 * k, 0.5)))]
     np.testing.assert_allclose(found, 1.5e-3)
     assert found
+
+
+def test_vibrations_give_no_period_estimate() -> None:
+    """Contacts of a robot that stands or has fallen vibrate faster than ticks, whose velocities do not show it."""
+    sums, rate = make_tick_displacements(go2(), 2e-3), 2.0 * np.pi / 8.0
+    for k in range(1000):
+        x, u = 1e-4 * np.sin(rate * k), 1e-4 * rate / 2e-3 * np.cos(rate * k)
+        assert measure_tick_period(sums, *make_motion(x, u / 1.5)) == 0.0

@@ -17,6 +17,8 @@ MIN_RATIO, MAX_RATIO = 0.75, 1.33
 MIN_EXPLAINED_FRACTION = 0.95
 #: Minimum time [s] and displacement [m] of the center of mass from which a period is computed.
 MIN_TIME, MIN_DISPLACEMENT = 0.2, 0.003
+#: Minimum squared distance from first to last position, as a fraction of that of a steady motion.
+MIN_STEADY_FRACTION = 0.03
 
 
 #: Minimum error of the displacements of the base by its velocity, as a fraction of the squared displacements, at which
@@ -42,7 +44,8 @@ class TickDisplacements(Record):
     last_position: Vec3  # of the center of mass at the last tick, world [m]
     last_velocity: Vec3  # likewise [m/s]
     ticks: int
-    squared_displacement: float  # sum of the squared displacements [m^2]
+    displacement: Vec3  # sum of the displacements [m]
+    squared_displacement: float  # sum of their squares [m^2]
     product: float  # sum of the products of displacement and mean velocity [m^2/s]
     squared_speed: float  # sum of the squared mean velocities [m^2/s^2]
     other_period: float  # last measured period that differs from `dt` [s]; 0 if there was none
@@ -57,6 +60,7 @@ class TickDisplacements(Record):
 def restart_sums(sums: TickDisplacements) -> None:
     """Restarts the sums."""
     sums.ticks = 0
+    sums.displacement = vec3(0.0, 0.0, 0.0)
     sums.squared_displacement, sums.product, sums.squared_speed = 0.0, 0.0, 0.0
     sums.squared_base_displacement = 0.0
     sums.base_errors = vec3(0.0, 0.0, 0.0)
@@ -135,6 +139,7 @@ def measure_tick_period(sums: TickDisplacements, position: Vec3, velocity: Vec3,
     sums.has_last = True
     if not had_last:
         return 0.0
+    sums.displacement += step
     sums.squared_displacement += step @ step
     sums.product += step @ mean_velocity
     sums.squared_speed += mean_velocity @ mean_velocity
@@ -147,8 +152,11 @@ def measure_tick_period(sums: TickDisplacements, position: Vec3, velocity: Vec3,
         sums.convention = convention
         restart_sums(sums)
         return 0.0
+    # Velocities at the ticks do not show vibrations, such as those of contacts, which lead nowhere.
+    distance = sums.displacement @ sums.displacement
+    is_steady = distance > MIN_STEADY_FRACTION * sums.ticks * sums.squared_displacement
     is_explained = sums.product * sums.product > MIN_EXPLAINED_FRACTION * sums.squared_speed * sums.squared_displacement
-    period = sums.product / sums.squared_speed if is_explained else sums.dt
+    period = sums.product / sums.squared_speed if is_steady and is_explained else sums.dt
     restart_sums(sums)
     if period < MIN_RATIO * sums.dt or period > MAX_RATIO * sums.dt:
         sums.other_period = period
