@@ -401,6 +401,12 @@ def test_limits_that_no_reading_exceeds_raise_warnings(go2: qd.Robot, name: str,
         Safety(go2, dt=DT, limits=SafetyLimits(**{name: value}))
 
 
+def test_default_limits_raise_no_warnings() -> None:
+    for name in ("double_pendulum", "centauro", "z1"):  # with a locked joint, wheels, and a gripper
+        SafetyLimits().to_arrays(robot := qd.load(name), DT)
+        SafetyLimits(max_speed=1.5 * robot.velocity_limits, max_position_jump=np.inf).to_arrays(robot, DT)
+
+
 @pytest.mark.parametrize(
     ("scale", "unit"), [(1.0, ""), (1.0 / 9.81, "in g;"), (1e3 / 9.81, "in mg"), (1e3, r"in mm/s\^2")]
 )

@@ -260,8 +260,8 @@ def samples_from_columns(
         columns: (n,) values by name, in the unit at the end of the name, such as [deg], or without one in [rad] or [m].
         names: names of the robot by names in the log: of a joint, a foot, or a whole column, such as
             ``{"q_0": "position FL_hip_joint"}``; None: they are equal.
-        cutoff: frequency of the low-pass [Hz], below half of the sampling rate; inf: none; None: a tenth of the
-            sampling rate.
+        cutoff: frequency of the low-pass [Hz], above one period in the log and below half of the sampling rate; inf:
+            none; None: a tenth of the sampling rate.
         start: time of the first row that is used [s], in the column "time" if there is one, as in plots; -inf: that of
             the log.
         end: time of the last row that is used [s]; inf: that of the log.
@@ -306,10 +306,11 @@ def samples_from_columns(
             f"{source}: column {log.given[time_key]!r}: the median step is {step:g} s; expected {MIN_STEP:g} to "
             f"{MAX_STEP:g} s; give the unit in the name of the column, such as 'time [ms]'"
         )
-    if cutoff is not None and not (0.0 < check_number("cutoff", cutoff) < 0.5 / step or cutoff == np.inf):
+    slowest = 1.0 / float(time[-1] - time[0])
+    if cutoff is not None and not (slowest < check_number("cutoff", cutoff) < 0.5 / step or cutoff == np.inf):
         raise ArgumentError(
-            f"cutoff: expected a frequency in (0, {0.5 / step:g}) Hz, half of the rate of {source}, or inf for "
-            f"no filter, got {cutoff:g}"
+            f"cutoff: expected a frequency in ({slowest:.3g}, {0.5 / step:g}) Hz, one period in {source} and half of "
+            f"the rate, or inf for no filter, got {cutoff:g}"
         )
     frequency = CUTOFF_FRACTION / step if cutoff is None else cutoff
     pieces = np.split(np.arange(len(time)), np.flatnonzero(np.diff(time) > MAX_GAP * step) + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -157,6 +157,7 @@ class SafetyLimits:
         """Warns of finite limits that no reading exceeds; infinity and powers of ten from 1000 on are meant."""
         turning = JointPositions.actuated(robot).turning
         travel = np.where(turning, np.pi, robot.upper_position_limits - robot.lower_position_limits)
+        defaults = {field.name: field.default for field in fields(self)}
         for name, largest, what, advice in (
             ("max_position_jump", travel, "range of the joint", "pass radians"),
             ("max_overtravel", np.pi, "half a turn", "pass radians"),
@@ -166,7 +167,10 @@ class SafetyLimits:
             ("max_torque_tracking_error", MAX_TRACKING_ERROR, "largest fraction", "pass a fraction, not percent"),
             ("max_temperature", MAX_TEMPERATURE, "temperature of any motor", "pass degrees Celsius"),
         ):
-            values = np.broadcast_to(np.nan if getattr(self, name) is None else getattr(self, name), (robot.nu,))
+            value = getattr(self, name)
+            if value is defaults[name]:  # meant, also for joints that hardly move
+                continue
+            values = np.broadcast_to(value, (robot.nu,))
             bounds = np.broadcast_to(largest, (robot.nu,))
             digits = np.log10(np.where(np.isfinite(values), values, 1.0))
             is_unlimited = (values >= MIN_UNLIMITED_VALUE) & (digits % 1.0 == 0.0)
