@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pinocchio as pin
@@ -187,37 +188,120 @@ class WrongSign(MinComHeight):
         return -super().jacobian(s)
 
 
-def test_jacobian_with_a_wrong_sign_or_frame_is_reported_once_when_the_robot_moves(robot: qd.Robot) -> None:
+class ClippedWrongSign(WrongSign):
+    """A limit of a wrong Jacobian whose value does not change before it is close."""
+
+    def value(self, s: qd.State) -> Array:
+        return np.minimum(super().value(s), self.ceiling)
+
+    ceiling = 0.0
+
+
+def wrong_elements(robot: qd.Robot) -> list[tuple[CustomTask | CustomConstraint, str]]:
+    """Elements with Jacobians of a wrong sign, order, scale, frame, and with angular instead of linear rows."""
+
     class WrongRows(CustomComTask):
         def jacobian(self, s: qd.State) -> Array:
             return s.com_jacobian[[1, 0, 2]]
 
-    dyn, (q, v) = qd.Dynamics(robot), random_moving_state(robot, 0)
-    for element, level, message in (
-        (WrongSign(robot, "low", 1, stiffness=1.0), 0, r"low.jacobian: does not match low.value: .* row 0 .* J v"),
-        (WrongRows(robot, "mid", 3, stiffness=1.0), 1, r"mid.jacobian: does not match mid.error: .* row 1 .* -J v"),
-    ):
-        wbc = qd.WholeBodyController(robot)
-        wbc.add(element, level=level)
-        wbc.compute(dyn.update(q, 0.0 * v))  # at rest nothing can be compared
-        with pytest.warns(RuntimeWarning, match=message):
-            wbc.compute(dyn.update(q, v))
-        wbc.compute(dyn.update(q, v))
+    class WrongScale(CustomComTask):
+        scale = 1e3
+
+        def jacobian(self, s: qd.State) -> Array:
+            return self.scale * s.com_jacobian
+
+    class BaseHeight(CustomTask):
+        """The height of the base, by an angular row."""
+
+        def error(self, s: qd.State) -> Array:
+            return 0.2 - s.placement("base").translation[2]
+
+        def jacobian(self, s: qd.State) -> Array:
+            return s.jacobian("base")[5]
+
+    class LateralPosition(BaseHeight):
+        """The position of the base along y, in axes that differ from its own at other headings."""
+
+        def error(self, s: qd.State) -> Array:
+            return -s.placement("base").translation[1]
+
+        def jacobian(self, s: qd.State) -> Array:
+            return s.jacobian("base", reference="local")[1]
+
+    large, small = (WrongScale(robot, "own", 3, stiffness=1.0) for _ in range(2))
+    small.scale = 1e-3
+    return [
+        (WrongSign(robot, "own", 1, stiffness=1.0), r"own.value: .* row 0 .* J v is .*sign"),
+        (WrongRows(robot, "own", 3, stiffness=1.0), r"own.error: .* row [01] .* -J v is"),
+        (large, "a scale of 0.001 between them"),
+        (small, "a scale of 1000 between them"),
+        (BaseHeight(robot, "own", 1, stiffness=1.0), "own.error: .* row 0 along a motion that the contacts permit"),
+        (LateralPosition(robot, "own", 1, stiffness=1.0), "permit at another heading"),
+    ]
 
 
-def test_wrong_sign_is_reported_when_its_row_moves_although_other_coordinates_moved_before(robot: qd.Robot) -> None:
+@pytest.mark.parametrize("case", range(6))
+def test_wrong_jacobian_is_reported_at_the_first_tick_at_rest(robot: qd.Robot, case: int) -> None:
+    element, message = wrong_elements(robot)[case]
+    wbc, s = qd.WholeBodyController(robot), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    wbc.add(element, level=0 if isinstance(element, CustomConstraint) else 1)
+    with pytest.warns(RuntimeWarning, match="own.jacobian: does not match " if case in (2, 3) else message) as caught:
+        wbc.compute(s)
+    assert re.search(message, str(caught[0].message))
+    wbc.compute(s)  # once
+
+
+def test_jacobian_of_a_value_that_does_not_change_at_first_is_reported_when_it_moves(robot: qd.Robot) -> None:
     dyn, q, (still, turning, rising) = qd.Dynamics(robot), robot.q_home, np.zeros((3, robot.nv))
     still[2], turning[5], turning[2], rising[2] = 1e-12, 0.5, 1e-6, 0.1
     wbc = qd.WholeBodyController(robot)
     wbc.add(MinComHeight(robot, "low", 1, stiffness=1.0), level=0)
     wbc.compute(dyn.update(q, rising))
     wbc.remove("low")  # an element of the same name that was compared says nothing about the next one
-    wbc.add(WrongSign(robot, "low", 1, stiffness=1.0), level=0)
+    wrong = ClippedWrongSign(robot, "low", 1, stiffness=1.0)
+    wbc.add(wrong, level=0)
+    wbc.compute(dyn.update(q, 0.0 * rising))
+    wrong.ceiling = np.inf
     for v in (still, turning):  # without motion of the row
         wbc.compute(dyn.update(q, v))
     with pytest.warns(RuntimeWarning, match="low.jacobian: does not match low.value"):
         wbc.compute(dyn.update(q, rising))
     wbc.compute(dyn.update(q, rising))
+
+
+def test_jacobians_without_standing_feet_and_values_with_kinks_cause_no_warning(robot: qd.Robot) -> None:
+    class AboveFeet(CustomTask):
+        def error(self, s: qd.State) -> Array:
+            feet = np.mean([s.placement(foot).translation for foot in robot.feet], axis=0)
+            return np.asarray(feet - s.com)[:2]
+
+        def jacobian(self, s: qd.State) -> Array:
+            return s.com_jacobian[:2]
+
+    class LowestFoot(CustomTask):
+        def error(self, s: qd.State) -> Array:
+            return -np.min([s.placement(foot).translation[2] for foot in robot.feet])
+
+        def jacobian(self, s: qd.State) -> Array:
+            return s.jacobian(min(robot.feet, key=lambda foot: s.placement(foot).translation[2]))[2]
+
+    class ShortenedVector(CustomComTask):
+        goal = np.array([0.4, 0.0, 0.2])
+
+        def error(self, s: qd.State) -> Array:
+            error = super().error(s)
+            return error / (1.0 + 30.0 * np.linalg.norm(error))
+
+    class MovingReference(CustomComTask):
+        def error(self, s: qd.State) -> Array:
+            self.goal = self.goal + 1e-3
+            return super().error(s)
+
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    for kind, rows in ((AboveFeet, 2), (LowestFoot, 1), (ShortenedVector, 3), (MovingReference, 3)):
+        wbc = qd.WholeBodyController(robot)
+        wbc.add(kind(robot, "own", rows, stiffness=1.0), level=1)
+        wbc.compute(s)
 
 
 def test_clipped_errors_and_errors_of_rotations_cause_no_warning(robot: qd.Robot) -> None:

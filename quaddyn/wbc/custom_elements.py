@@ -16,8 +16,9 @@ to a running controller, and removed again::
     wbc.add(Together(robot, "together", rows=1, stiffness=100.0), level=1)
     wbc.remove("together")
 
-A Jacobian that contradicts the differences of the value along the motion, for example by its sign, causes a
-`RuntimeWarning`.  Each row is compared once, at the first tick in which its value moves.  If the drift is known in
+A Jacobian that contradicts the differences of the value, for example by its sign, rows or scale, causes a
+`RuntimeWarning`.  Each row is compared once: at the first tick along all motions that the closed contacts permit, or at
+the first tick in which its value moves.  If the drift is known in
 closed form, override `drift`, which saves two evaluations of the Jacobian.  For other elements, such as rows on forces
 and torques, derive from `quaddyn.wbc.Constraint` and define a method `rows`.  With a single row, scalars and a flat
 (nv,) Jacobian are accepted.
@@ -30,6 +31,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
 
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError, ArgumentTypeError
@@ -47,6 +50,19 @@ DIFFERENCE_STEP = 1e-5
 #: Largest deviation of ``J v`` from the derivative of a value, as a fraction of the larger of both, and smallest
 #: derivative, relative to the largest entry of v [m], that is compared.
 MAX_JACOBIAN_DEVIATION, MIN_CHECKED_DERIVATIVE = 0.5, 1e-3
+
+#: Largest second difference of a value, as a fraction of the first one, at which the value counts as smooth.
+MAX_CURVATURE = 0.1
+
+#: Ratio of the derivative of an error to its Jacobian below which their units are taken to differ, if the ratio is the
+#: same at half the error, as that of a clipped error is not; and relative deviation up to which values are the same.
+MIN_SCALE, SCALE_TOLERANCE = 0.05, 0.1
+
+#: Rotation of the heading at which a Jacobian is compared a second time [rad].
+CHECKED_HEADING = 1.0
+
+#: Singular values of the contact Jacobian below this fraction of the largest one are zero.
+RANK_TOLERANCE = 1e-6
 
 #: Minimum largest entry of v [rad/s, m/s] at which a Jacobian is compared: at rest the direction of v is arbitrary.
 MIN_CHECKED_SPEED = 1e-4
@@ -123,7 +139,7 @@ class CustomTask(Task):
         """Returns the rows at a tick, with one evaluation each of `error`, `jacobian` and `drift`."""
         s, n = tick.state, len(self.labels)
         J, error = _evaluate_jacobian(self, s, n), _check_row_values(self, "error", self.error(s), n)
-        self._differencer.check_jacobian(self, "error", s, -J)
+        self._differencer.check_jacobian(self, "error", tick, error, -J)
         desired = self._acceleration + self._damping * (self._velocity - J @ s.v) + self._stiffness * error
         return self.select_rows(J, np.asarray(desired - _check_row_values(self, "drift", self.drift(s), n)))
 
@@ -213,7 +229,7 @@ class CustomConstraint(Constraint):
         """Returns the rows at a tick, with one evaluation each of `value`, `jacobian` and `drift`."""
         s, n = tick.state, len(self._rows)
         J, value = _evaluate_jacobian(self, s, n), _check_row_values(self, "value", self.value(s), n)
-        self._differencer.check_jacobian(self, "value", s, J)
+        self._differencer.check_jacobian(self, "value", tick, value, J)
         lower = (
             -self._damping * (J @ s.v) - self._stiffness * value - _check_row_values(self, "drift", self.drift(s), n)
         )
@@ -233,30 +249,44 @@ class JacobianDifferencer:
             return np.zeros(rows)
         return self._differentiate(lambda moved: _evaluate_jacobian(element, moved, rows), s) @ s.v
 
-    def check_jacobian(self, element: CustomTask | CustomConstraint, method: str, s: State, J: Array) -> None:
-        """Compares the derivative of an element's value along v with ``J v``, each row once it moves.
+    def check_jacobian(
+        self, element: CustomTask | CustomConstraint, method: str, tick: Tick, values: Array, J: Array
+    ) -> None:
+        """Compares the derivative of an element's values with ``J``, each row once.
 
-        A wrong sign or a wrong frame is reported, once.  Rows that change in the direction of ``J v``, but less, are
-        accepted, because errors may be clipped; and so are small rows, because errors of rotations couple rows.  Both
-        are compared again at later states.
+        The first call compares it along all motions that the contacts of the tick permit: a value may be relative to
+        feet that do not move, and its Jacobian leave them out.  Rows that do not move then are compared along v once
+        they move.  A wrong sign, frame, order or scale is reported, once.  Rows that change in the direction of
+        ``J v``, but less, are accepted, because errors may be clipped, and so are rows that errors of rotations couple.
+        Both are compared again at later states.
+
+        Args:
+            element: the element.
+            method: name of its method that computes the values.
+            tick: the tick.
+            values: (rows,) the values at this tick.
+            J: (rows, nv) their derivative by the velocity, according to the element's Jacobian.
 
         Warns:
             RuntimeWarning: a row deviates by more than `MAX_JACOBIAN_DEVIATION`.
         """
+
+        def evaluate(state: State) -> Array:
+            return _check_row_values(element, method, getattr(element, method)(state), len(J))
+
         if len(self._is_checked) != len(J):
             self._is_checked = np.zeros(len(J), dtype=bool)
+            self._check_permitted_motions(element, method, tick, values, J, evaluate)
         if self._is_checked.all():
             return
+        s = tick.state
         max_speed = float(np.abs(s.v).max(initial=0.0))
         if max_speed < MIN_CHECKED_SPEED:
             return
         self._ticks += 1
         if self._ticks > MAX_CONSECUTIVE_CHECKS and self._ticks % CHECK_INTERVAL:
             return
-        derivative = self._differentiate(
-            lambda moved: _check_row_values(element, method, getattr(element, method)(moved), len(J)), s
-        )
-        expected = J @ s.v
+        derivative, expected = self._differentiate(evaluate, s), J @ s.v
         size = np.maximum(np.abs(derivative), np.abs(expected))
         is_clipped = (derivative * expected >= 0.0) & (np.abs(derivative) <= np.abs(expected))
         is_compared = (size > MIN_CHECKED_DERIVATIVE * max_speed) & (size >= 0.5 * size.max()) & ~self._is_checked
@@ -264,15 +294,110 @@ class JacobianDifferencer:
         wrong = is_compared & is_different & ~is_clipped
         self._is_checked |= is_compared & ~is_different
         if wrong.any():
-            self._is_checked[:] = True
             row = int(np.argmax(wrong))
-            sign = "-" if method == "error" else ""
-            warnings.warn(
-                f"{element.name}.jacobian: does not match {element.name}.{method}: the derivative of row {row} along v "
-                f"is {derivative[row]:.4g}, and {sign}J v is {expected[row]:.4g}; check sign, frame and order",
-                RuntimeWarning,
-                stacklevel=2,
+            self._warn(element, method, row, f"along v is {derivative[row]:.4g}, and {{}}J v is {expected[row]:.4g}")
+
+    def _check_permitted_motions(
+        self,
+        element: CustomTask | CustomConstraint,
+        method: str,
+        tick: Tick,
+        values: Array,
+        J: Array,
+        evaluate: Callable[[State], Array],
+    ) -> None:
+        """Compares the derivatives of all values with ``J`` along all motions that the contacts permit.
+
+        With a free root it does so once more at another heading, at which world and body axes differ; the permitted
+        motions, in body axes, are the same there.
+        """
+        s, integrate, model = tick.state, self._robot.algorithms.integrate, self._robot.model
+        q, v, still, turn = np.array(s.q), np.array(s.v), np.zeros(len(s.v)), np.zeros(len(s.v))
+        directions, sign = _permitted_directions(tick), -1.0 if method == "error" else 1.0
+
+        def evaluate_at(start: Array, step: Array) -> Array:
+            return evaluate(self._dynamics.update(integrate(model, start, step), v)).copy()
+
+        def differentiate(start: Array) -> tuple[Array, Array]:
+            after = np.array([evaluate_at(start, DIFFERENCE_STEP * d) for d in directions]).T
+            before = np.array([evaluate_at(start, -DIFFERENCE_STEP * d) for d in directions]).T
+            curvature = after + before - 2.0 * evaluate_at(start, still)[:, np.newaxis]
+            return (after - before) / (2.0 * DIFFERENCE_STEP), curvature / DIFFERENCE_STEP
+
+        # Values that depend on earlier calls have no derivative.
+        if len(directions) < len(J) or not np.allclose(evaluate_at(q, still), values, rtol=1e-9, atol=1e-12):
+            return
+        is_checked = self._compare_permitted_motions(element, method, values, J, q, directions, differentiate)
+        if self._robot.root == "free" and not self._is_checked.all():
+            turn[3:6] = CHECKED_HEADING * pin.Quaternion(*q[[6, 3, 4, 5]]).toRotationMatrix()[2]
+            turned = np.asarray(integrate(model, q, turn))
+            values = evaluate_at(turned, still)
+            J = sign * _evaluate_jacobian(element, self._dynamics.update(turned, v), len(J))
+            is_checked &= self._compare_permitted_motions(
+                element, method, values, J, turned, directions, differentiate, place=" at another heading"
             )
+        self._is_checked |= is_checked
+
+    def _compare_permitted_motions(
+        self,
+        element: CustomTask | CustomConstraint,
+        method: str,
+        values: Array,
+        J: Array,
+        q: Array,
+        directions: Array,
+        differentiate: Callable[[Array], tuple[Array, Array]],
+        *,
+        place: str = "",
+    ) -> NDArray[np.bool_]:
+        """Compares derivatives along `directions` (k, nv) at q with ``J``, warns, and returns which rows agree."""
+        (derivative, curvature), expected = differentiate(q), J @ directions.T
+        lengths, expected_lengths = np.linalg.norm(derivative, axis=1), np.linalg.norm(expected, axis=1)
+        size = np.maximum(lengths, expected_lengths)
+        is_compared = (size > MIN_CHECKED_DERIVATIVE) & (np.linalg.norm(curvature, axis=1) <= MAX_CURVATURE * size)
+        is_different = np.linalg.norm(derivative - expected, axis=1) > MAX_JACOBIAN_DEVIATION * size
+        coupling = np.linalg.lstsq(expected.T, derivative.T, rcond=None)[0].T
+        # Clipped vectors and rotations couple rows by a matrix with a positive semidefinite symmetric part.
+        is_coupled = (
+            len(J) > 1
+            and bool((np.linalg.norm(derivative - coupling @ expected, axis=1) <= SCALE_TOLERANCE * size).all())
+            and bool((MAX_JACOBIAN_DEVIATION * lengths <= expected_lengths).all())
+            and np.linalg.eigvalsh(coupling + coupling.T)[0] >= -SCALE_TOLERANCE * np.abs(coupling).max()
+        )
+        for row in np.flatnonzero(is_compared & is_different).tolist():
+            ratio = float(derivative[row] @ expected[row]) / max(float(expected_lengths[row] ** 2), 1e-300)
+            is_scaled = np.linalg.norm(derivative[row] - ratio * expected[row]) <= SCALE_TOLERANCE * lengths[row]
+            if is_scaled and 0.0 <= ratio <= 1.0:
+                if ratio > MIN_SCALE or lengths[row] == 0.0:
+                    continue
+                # Half of the error before it was clipped.
+                to_half = -0.5 / ratio * np.linalg.pinv(expected) @ values @ directions
+                there = differentiate(self._robot.algorithms.integrate(self._robot.model, q, to_half))[0][row]
+                if np.linalg.norm(there - derivative[row]) > SCALE_TOLERANCE * lengths[row]:
+                    continue  # a clipped error
+            elif is_coupled and not is_scaled:
+                continue
+            motion = derivative[row] - expected[row]
+            motion /= np.linalg.norm(motion)
+            text = (
+                f"along a motion that the contacts permit{place} is {derivative[row] @ motion:.4g}, and {{}}J v is "
+                f"{expected[row] @ motion:.4g}"
+            )
+            if is_scaled and ratio > 0.0:
+                text += f", a scale of {ratio:.4g} between them"
+            self._warn(element, method, row, text)
+            break
+        return np.asarray(is_compared & ~is_different)
+
+    def _warn(self, element: CustomTask | CustomConstraint, method: str, row: int, difference: str) -> None:
+        """Warns about a row of the Jacobian, and ends the comparison; `difference` has {} for the sign of J."""
+        self._is_checked[:] = True
+        warnings.warn(
+            f"{element.name}.jacobian: does not match {element.name}.{method}: the derivative of row {row} "
+            f"{difference.format('-' if method == 'error' else '')}; check sign, frame, order and unit",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
     def _differentiate(self, function: Callable[[State], Array], s: State) -> Array:
         """Returns the derivative of a function of the state along v, which must not be zero."""
@@ -282,6 +407,15 @@ class JacobianDifferencer:
         after = function(self._dynamics.update(integrate(model, q, step * v), v)).copy()
         before = function(self._dynamics.update(integrate(model, q, -step * v), v))
         return np.asarray((after - before) / (2.0 * step))
+
+
+def _permitted_directions(tick: Tick) -> Array:
+    """Returns an orthonormal basis (k, nv) of the velocities at which the closed contacts do not move."""
+    jacobians = [contact.jacobian for contact in tick.contacts if contact.is_motion_constrained]
+    if not jacobians:
+        return np.eye(len(tick.state.v))
+    _, values, basis = np.linalg.svd(np.vstack(jacobians))
+    return basis[np.count_nonzero(values > RANK_TOLERANCE * values[0]) :]
 
 
 def _evaluate_jacobian(element: CustomTask | CustomConstraint, s: State, rows: int) -> Array:
