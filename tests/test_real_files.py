@@ -364,6 +364,22 @@ def test_link_with_the_inertia_of_a_larger_body_is_reported() -> None:
     assert finding.where.element == '<link name="RL_thigh">' and "larger than the robot" in finding.reason
 
 
+@pytest.mark.parametrize(
+    ("link", "factor", "word"),
+    [(f"RL_{link}", f, word) for link in ("hip", "thigh", "calf") for f, word in ((1e3, "large"), (4.0, ""), (0.1, ""))]
+    + [("RL_hip", 1e-3, "small"), ("RL_thigh", 1e-3, "small"), ("RL_calf", 1e-3, "")],  # the foot moves with the calf
+)
+def test_single_link_with_an_inertia_in_another_unit_is_reported(link: str, factor: float, word: str) -> None:
+    start = RADIANS.index(f'<link name="{link}">')
+    end = RADIANS.index("</link>", start)
+    text = RADIANS[:start] + scaled(RADIANS[start:end], inertias=factor) + RADIANS[end:]
+    found = [warning for warning in qd.load(text).report.warnings if "inertia" in warning.reason]
+    assert len(found) == bool(word)
+    for finding in found:
+        assert finding.where.element == f'<link name="{link}">'
+        assert f"too {word} for mass and size" in finding.reason or "larger than the robot" in finding.reason
+
+
 @pytest.mark.parametrize("limit", [13.0, 25.0, 100.0, 1000.0, 1e5])
 def test_multi_turn_and_unlimited_ranges_are_not_taken_for_degrees(limit: float) -> None:
     text = KINDS["angles"].sub(lambda found: f"{found[1]}{limit if 'upper' in found[1] else -limit}", RADIANS)

@@ -43,7 +43,7 @@ from .report import Finding, ValidationReport
 from .robot import Foot, Robot
 from .root import ROOT_SIZES, ROOTS, attach_root, choose_root, reject_root_names
 from .source import base_rotation_matrix, read_source, rotate_document
-from .validation import find_angles_in_degrees, find_unit_errors
+from .validation import find_angles_in_degrees, find_outlying_inertias, find_unit_errors, tree_reach
 
 REPAIRS = ("inertia",)
 
@@ -195,7 +195,9 @@ def load(
     # Lengths or masses in other units make any effort limit too low.
     findings += find_guessed_feet(limbs)
     if not unit_errors:
-        findings += [*find_leg_unit_errors(bodies, limbs), *find_weak_legs(bodies, limbs)]
+        leg_errors = find_leg_unit_errors(bodies, limbs)
+        findings += leg_errors or find_outlying_inertias(bodies, tree_reach(tree))
+        findings += find_weak_legs(bodies, limbs)
     model = build_pinocchio_model(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
     if isinstance(source, pin.Model):
