@@ -1028,6 +1028,23 @@ def test_invalid_records_are_rejected() -> None:
     raises(qd.ArgumentError, "not a record", from_record, {"format": 1})
 
 
+def test_sources_of_other_robots_are_rejected_by_name_and_other_masses_reported(tmp_path: Path) -> None:
+    robot = qd.load("go2")
+    log = qd.Simulation(robot, dt=2e-3).run(lambda plant: np.zeros(robot.nu), duration=0.004)
+    log.save(tmp_path / "log.npz")
+    log = qd.simulation.Log.load(tmp_path / "log.npz")
+    assert_same_robot(log.robot(source="go2"), robot)
+    for source, reason in (
+        ("missing", "'missing' is not the robot .* unknown robot 'missing'"),
+        ("a1", "'a1' is another robot than 'go2_description': joint 'FL_hip_joint' is elsewhere"),
+        ("anymal_c", "'anymal_c' is not the robot"),
+    ):
+        raises(qd.ArgumentError, rf"^source: {reason}", log.robot, source=source)
+    heavier = from_record(to_record(qd.robot.with_payload(robot, 3.0)))
+    with pytest.warns(RuntimeWarning, match=r"other masses .* 16.09 kg in all instead of 19.08 kg"):
+        from_record(to_record(heavier), source="go2")
+
+
 # -- named poses of a robot -------------------------------------------------------------------------------------------
 SRDF = """<robot name="dog"><group name="all"/>
 <group_state name="low" group="all"><joint name="FL_thigh_joint" value="0.7"/>

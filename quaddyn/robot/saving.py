@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,8 @@ from .robot import Foot, Robot
 from .source import BASE_JOINT, is_text
 
 RECORD_FORMAT = 1
+#: Relative deviation up to which joints and masses of two files are those of the same robot.
+SOURCE_TOLERANCE = 1e-6
 
 
 def urdf_text(robot: Robot) -> str:
@@ -77,8 +80,11 @@ def from_record(
         packages: package roots, see `load`.
 
     Raises:
-        ArgumentError: not a record, or of another format.
+        ArgumentError: not a record, or of another format; or `source` does not exist or is another robot.
         ModelError: its URDF is rejected.
+
+    Warns:
+        RuntimeWarning: the masses of `source`, which the returned robot has, are not those of the record.
     """
     try:
         if record["format"] != RECORD_FORMAT:
@@ -119,8 +125,49 @@ def from_record(
     found = _find_in_catalogue(urdf) if source is None else source
     if source is not None:
         options["base"] = record.get("base")  # the text of the record is turned already
-    robot = load(urdf if found is None else found, feet=feet, packages=packages, allow_massless=True, **options)
+    options |= {"feet": feet, "packages": packages, "allow_massless": True}
+    robot = load(urdf if found is None else found, **options) if source is None else _load_from(source, urdf, options)
     return replace(robot, poses={name: q for name, q in poses.items() if q.shape == robot.q_home.shape})
+
+
+def _load_from(source: str | os.PathLike[str], urdf: str, options: dict[str, Any]) -> Robot:
+    """Returns the robot of `source` with the options of a record.
+
+    Raises:
+        ArgumentError: the source does not exist, or is another robot than that of the document `urdf` of the record.
+
+    Warns:
+        RuntimeWarning: it is the same robot with other masses.
+    """
+    own = load(urdf, **options | {"base": None})
+    try:
+        robot = load(source, **options)
+    except (QuaddynError, ValueError) as error:
+        raise ArgumentError(f"source: {str(source)!r} is not the robot {own.name!r} of the record: {error}") from error
+    own_model, model = own.model, robot.model
+    names, own_names = set(model.names), set(own_model.names)
+    if names != own_names:
+        differing = ", ".join(sorted(names ^ own_names)[:4])
+        raise ArgumentError(
+            f"source: {str(source)!r} is another robot than {own.name!r}: its joints differ ({differing})"
+        )
+    pairs = [(model.getJointId(name), i) for i, name in enumerate(own_model.names)]
+    if moved := [
+        own_model.names[i]
+        for k, i in pairs
+        if not model.jointPlacements[k].isApprox(own_model.jointPlacements[i], SOURCE_TOLERANCE)
+    ]:
+        raise ArgumentError(
+            f"source: {str(source)!r} is another robot than {own.name!r}: joint {moved[0]!r} is elsewhere"
+        )
+    if not all(model.inertias[k].isApprox(own_model.inertias[i], SOURCE_TOLERANCE) for k, i in pairs):
+        warnings.warn(
+            f"source: {str(source)!r} has other masses than {own.name!r} of the record: {robot.mass:.4g} kg in all "
+            f"instead of {own.mass:.4g} kg; leave source out for those of the record",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return robot
 
 
 def _poses_of(record: Mapping[str, Any]) -> dict[str, Array]:

@@ -126,10 +126,14 @@ class RunLog(RecordedRun):
             packages: folders in which the packages of ``package://`` URIs are searched, see `quaddyn.load`.
 
         Raises:
-            ArgumentError: the description in the log is damaged, or `source` is another robot.
+            ArgumentError: the description in the log is damaged, or `source` does not exist or is another robot.
+
+        Warns:
+            RuntimeWarning: the masses of `source`, which the returned robot has, are not those of the log.
         """
+        record = self.metadata["robot"]
         try:
-            robot = from_record(self.metadata["robot"], source=source, packages=packages)
+            robot = from_record(record, packages=packages)
         except (QuaddynError, TypeError, ValueError) as error:
             raise ArgumentError(f"{self.path}: the description of the robot in the log is damaged: {error}") from error
         sizes = {"nu": robot.nu, "nf": len(robot.feet), "nq": robot.nq, "nv": robot.nv}
@@ -137,7 +141,7 @@ class RunLog(RecordedRun):
             raise ArgumentError(
                 f"{self.path}: the log is damaged: the joints and sizes of its ticks are not those of its robot"
             )
-        return robot
+        return robot if source is None else from_record(record, source=source, packages=packages)
 
     def measurement(self, i: int) -> Measurement:
         """Returns the reading of tick i."""

@@ -391,7 +391,11 @@ class Log(RecordedRun):
             packages: folders in which the packages of ``package://`` URIs are searched, see `quaddyn.load`.
 
         Raises:
-            ArgumentError: the log does not contain its robot, its description is damaged, or `source` is another robot.
+            ArgumentError: the log does not contain its robot, its description is damaged, or `source` does not exist or
+                is another robot.
+
+        Warns:
+            RuntimeWarning: the masses of `source`, which the returned robot has, are not those of the log.
         """
         if self.robot_record is None:
             raise ArgumentError(
@@ -401,9 +405,11 @@ class Log(RecordedRun):
         if isinstance(self.robot_record, Robot):
             return self.robot_record
         try:
-            return from_record(json.loads(self.robot_record), source=source, packages=packages)
+            record = json.loads(self.robot_record)
+            robot = from_record(record, packages=packages)
         except (QuaddynError, TypeError, ValueError) as error:
             raise ArgumentError(f"the description of the robot in the log is damaged: {error}") from error
+        return robot if source is None else from_record(record, source=source, packages=packages)
 
     def columns(self) -> dict[str, Array]:
         """Returns each quantity as an array (n,) by name and unit, such as "tau FL_hip_joint [N m]".
