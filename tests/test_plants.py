@@ -215,7 +215,7 @@ SPIKES = 30.0 * np.random.default_rng(0).random((40, 40))
     "surfaces",
     [
         [Box([1000.0, 0.0, 0.0], [400.0, 1000.0, 100.0])],
-        stairs(3, rise=60.0, tread=300.0, distance=800.0),
+        stairs(1, rise=60.0, tread=300.0, distance=800.0),
         [HeightField([-1000.0, -1000.0], [50.0, 50.0], SPIKES)],
         [HeightField([-1.0, -1.0], [0.05, 0.05], SPIKES)],
     ],

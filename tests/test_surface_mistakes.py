@@ -31,7 +31,7 @@ from quaddyn.identification import Samples, load_samples, save_samples
 from quaddyn.kinematics import CollisionModel, LegKinematics
 from quaddyn.robot.configuration import rotation_matrix
 from quaddyn.runtime import load_recording
-from quaddyn.simulation import Log
+from quaddyn.simulation import Box, Log, Plane, stairs
 from quaddyn.strict_attributes import StrictAttributes
 from quaddyn.wbc import (
     ComTask,
@@ -439,6 +439,40 @@ def test_angles_in_degrees_and_lengths_in_millimeters_raise_warnings_that_name_t
         qd.LocomotionController(robot).plan_jump(height=150.0)
     with pytest.warns(RuntimeWarning, match=r"^q: 20 m of panda_finger_joint1 .* millimeters"):
         qd.Simulation(arm).reset([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0, 20.0, 20.0])
+
+
+def test_directions_in_degrees_and_terrain_in_centimeters_raise_warnings_that_name_the_unit() -> None:
+    robot = qd.load("go2")
+    controller = qd.LocomotionController(robot)
+    leg = LegKinematics(robot, "FL")
+    rows = [Box([60.0 + 30.0 * i, 0.0, 3.0 * i + 3.0], [30.0, 400.0, 6.0 * i + 6.0]) for i in range(3)]
+    degrees = r" rad is more than a full turn .* degrees; pass np.radians"
+    for reason, call in (
+        (f"^heading: 90{degrees}", lambda: stairs(3, rise=0.1, tread=0.3, heading=90.0)),
+        (f"^heading: -45{degrees}", lambda: Plane.slope(0.1, heading=-45.0)),
+        (f"^heading: 180{degrees}", lambda: Plane.wall(1.0, heading=180.0)),
+        (f"^turn: 45{degrees}", lambda: controller.plan_jump(turn=45.0)),
+        (f"^direction: 90{degrees}", lambda: controller.slope_limit_reason(0.1, 90.0)),
+        (r"^rise: steps of 6 m .* centimeters", lambda: stairs(3, rise=6.0, tread=30.0, distance=80.0)),
+        (
+            r"^terrain: the nearest of 3 boxes is 45 m away, 124 times .* centimeters",
+            lambda: qd.Simulation(robot, terrain=[Plane.floor(), *rows]),
+        ),
+        (r"^q: .* FL_thigh_joint .* degrees", lambda: leg.jacobian(np.degrees(leg.q_home))),
+    ):
+        with pytest.warns(RuntimeWarning, match=reason) as caught:
+            call()
+        assert [each.filename for each in caught] == [__file__]
+
+
+def test_turns_walls_and_distant_buildings_raise_no_warning() -> None:
+    robot = qd.load("go2")
+    stairs(1, rise=3.0, tread=0.2)  # a wall; warnings are errors in tests
+    stairs(12, rise=0.3, tread=0.3, heading=2.0 * np.pi)
+    qd.LocomotionController(robot).plan_jump(turn=-np.pi)
+    near, far = Box([4.0, 0.0, 3.0], [2.0, 4.0, 6.0]), Box([60.0, 0.0, 5.0], [10.0, 10.0, 10.0])
+    for terrain in ([near, far], [far], [far, Box([40.0, 0.0, 1.0], [0.2, 10.0, 2.0])]):
+        qd.Simulation(robot, terrain=[Plane.floor(), *terrain])
 
 
 def test_positions_a_little_beyond_limits_and_high_places_raise_no_warning() -> None:

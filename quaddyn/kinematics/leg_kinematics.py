@@ -289,13 +289,17 @@ class LegKinematics:
             RuntimeWarning: joint values of one of the first calls are far beyond their limits and seem to be in degrees
                 or millimeters; once.
         """
+        return self._chain.forward(self._check_joints(q))[2]
+
+    def _check_joints(self, q: ArrayLike) -> Array:
+        """Returns joint values (n,) or (N, n) as an array, or raises; the first calls check their unit."""
         values = _check_vectors("q", q, self.n)
         if self._unit_checks and values.size:
             self._unit_checks -= 1
             configuration = self.robot.q_home.copy()
             configuration[self._indices] = values.reshape(-1, self.n)[0]
-            self._joint_units.warn("q", configuration)
-        return self._chain.forward(values)[2]
+            self._joint_units.warn("q", configuration, stacklevel=4)
+        return values
 
     def jacobian(self, q: ArrayLike) -> Array:
         """Computes the Jacobian of the foot's position: ``d foot / dt = J dq/dt``, base axes.
@@ -308,8 +312,11 @@ class LegKinematics:
 
         Raises:
             ArgumentError: another shape, or an entry that is not finite.
+
+        Warns:
+            RuntimeWarning: as of `forward`.
         """
-        return self._jacobian(_check_vectors("q", q, self.n))[1]
+        return self._jacobian(self._check_joints(q))[1]
 
     def inverse(
         self,

@@ -14,8 +14,9 @@ from ..deprecation import renamed_attributes, renamed_parameters, renamed_values
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lane_blocks import max_threads
-from ..robot.arguments import check_integer
+from ..robot.arguments import check_integer, check_number
 from ..robot.robot import Robot
+from ..robot.units import warn_of_direction
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
@@ -409,6 +410,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
             ArgumentError: `angle` is not in [0, pi / 2), `friction` is negative, or `velocity` is invalid.
         """
         clamped, friction = self.clamp_velocity(velocity), self.friction if friction is None else friction
+        warn_of_direction("direction", check_number("direction", direction))
         return self._quadruped.capability.slope_limit_reason(self.gait, clamped, angle, direction, friction)
 
     def _clamp_and_explain(self, velocity: Sequence[float] | Array) -> tuple[Array, str]:

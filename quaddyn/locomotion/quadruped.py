@@ -14,7 +14,7 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_number, check_sequence
 from ..robot.robot import Robot
-from ..robot.units import warn_of_length
+from ..robot.units import warn_of_direction, warn_of_length
 from ..urdf.tree import Array
 from ..wbc import JointBounds, TorqueLimits, WholeBodyController
 from ..wbc.tick_period import make_tick_displacements
@@ -60,7 +60,8 @@ def validate_jump(
 ) -> tuple[float | None, tuple[float, float], float]:
     """Returns a requested jump as floats: height [m] or None, distance (2,) [m] and turn [rad].
 
-    A height that seems to be in millimeters, compared with the leg length [m], gives a warning.
+    A height that seems to be in millimeters, compared with the leg length [m], or a turn that seems to be in degrees,
+    gives a warning.
 
     Raises:
         ArgumentError: the height is not positive, or a number is not finite.
@@ -80,6 +81,7 @@ def validate_jump(
             "distance, turn: expected two finite lengths, forward and leftward [m], and a finite angle [rad], got "
             f"{tuple(displacement)} and {turn}"
         )
+    warn_of_direction("turn", turn, stacklevel=6)
     return height, (displacement[0], displacement[1]), turn
 
 

@@ -22,6 +22,8 @@ MAX_VALUE = 1e4
 #: Maximum plausible height or distance, divided by the size of the robot, which is the height of its base in the home
 #: configuration, the leg length, or the reach; larger ones seem to be in millimeters.
 MAX_LENGTH_RATIO = 100.0
+#: Largest plausible angle of a direction or a turn [rad]: larger ones seem to be in degrees.
+MAX_PLAUSIBLE_DIRECTION = 2.0 * math.pi
 #: Largest plausible delay of readings and packets [s]; values up to a thousand times larger seem to be in milliseconds.
 MAX_PLAUSIBLE_DELAY = 1.0
 
@@ -119,6 +121,23 @@ def warn_of_time(argument: str, time: float, max_time: float, *, stacklevel: int
     if max_time < time <= 1e3 * max_time:
         warnings.warn(
             f"{argument}: {time:g} s seems to be in milliseconds; pass seconds", RuntimeWarning, stacklevel=stacklevel
+        )
+
+
+def warn_of_direction(argument: str, angle: float, *, stacklevel: int = 3) -> None:
+    """Warns if the angle [rad] of a direction or a turn seems to be in degrees.
+
+    Args:
+        argument: name of the argument, for the message.
+        angle: the angle [rad].
+        stacklevel: as of `warnings.warn`.
+    """
+    if MAX_PLAUSIBLE_DIRECTION + EQUALITY_TOLERANCE < abs(angle) <= MAX_VALUE:
+        warnings.warn(
+            f"{argument}: {angle:g} rad is more than a full turn and seems to be in degrees; pass "
+            f"np.radians({angle:g})",
+            RuntimeWarning,
+            stacklevel=stacklevel,
         )
 
 

@@ -10,6 +10,7 @@ The nearest points of triangles follow Ericson 2005, *Real-Time Collision Detect
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -23,12 +24,17 @@ from ..contact.solvers import MAX_FRICTION
 from ..deprecation import renamed_parameters
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_array, check_integer, check_number, check_sequence
-from ..robot.units import MAX_LENGTH_RATIO, warn_of_length
+from ..robot.units import MAX_LENGTH_RATIO, warn_of_direction, warn_of_length
 from ..urdf.tree import Array, FrozenArrays, frozen
 
 #: Maximum plausible height of a coarse surface, divided by the height of the base of the robot, and the mean slope
 #: above which a height field counts as coarse, see `warn_of_terrain_size`.
 MAX_COARSE_HEIGHT_RATIO, MAX_MEAN_SLOPE = 50.0, 10.0
+#: A terrain whose boxes are all farther away than the first number of robot sizes, and whose edges are all longer than
+#: the second number of them, seems to be in centimeters: nothing of it is near the robot.
+MIN_FAR_RATIO, MIN_FAR_EDGE_RATIO = 50.0, 5.0
+#: Height of steps [m] above which they seem to be in another unit: stairs have up to 0.3 m.
+MAX_PLAUSIBLE_RISE = 1.5
 #: Maximum number of contacts of one sphere with one height field, and the cosine between normals above which two
 #: contacts count as one.
 MAX_FIELD_CONTACTS, SAME_NORMAL_COSINE = 3, 0.95
@@ -347,11 +353,9 @@ class Plane(FrozenArrays):
             heading: direction in which it rises [rad] from the x axis.
             friction: friction coefficient; None: that of the plant.
         """
-        angle, heading = check_number("angle", angle), check_number("heading", heading)
+        angle, heading = check_number("angle", angle), _check_heading(heading)
         if not abs(angle) < 0.5 * np.pi:
             raise ArgumentError(f"angle: expected an angle of magnitude below pi/2 [rad], got {angle}")
-        if not np.isfinite(heading):
-            raise ArgumentError(f"heading: expected a finite angle [rad], got {heading}")
         s = np.sin(angle)
         return cls(np.zeros(3), np.array([-s * np.cos(heading), -s * np.sin(heading), np.cos(angle)]), friction)
 
@@ -364,9 +368,7 @@ class Plane(FrozenArrays):
             heading: direction of the wall [rad] from the x axis.
             friction: friction coefficient; None: that of the plant.
         """
-        heading = check_number("heading", heading)
-        if not np.isfinite(heading):
-            raise ArgumentError(f"heading: expected a finite angle [rad], got {heading}")
+        heading = _check_heading(heading)
         out = np.array([np.cos(heading), np.sin(heading), 0.0])
         return cls(check_number("distance", distance) * out, -out, friction)
 
@@ -565,12 +567,21 @@ def stairs(
 
     Raises:
         ArgumentError: no step, or a length that is not positive.
+
+    Warns:
+        RuntimeWarning: several steps that are too high for any legged robot and seem to be in centimeters or
+            millimeters, or a heading that seems to be in degrees.
     """
-    n_steps = check_integer("n_steps", n_steps)
-    lengths = {"rise": rise, "tread": tread, "distance": distance, "width": width, "heading": heading}
-    rise, tread, distance, width, heading = (check_number(name, value) for name, value in lengths.items())
-    if not np.isfinite(heading):
-        raise ArgumentError(f"heading: expected a finite angle [rad], got {heading}")
+    n_steps, heading = check_integer("n_steps", n_steps), _check_heading(heading, stacklevel=5)
+    lengths = {"rise": rise, "tread": tread, "distance": distance, "width": width}
+    rise, tread, distance, width = (check_number(name, value) for name, value in lengths.items())
+    if n_steps > 1 and MAX_PLAUSIBLE_RISE < rise <= 1e3 * MAX_PLAUSIBLE_RISE:
+        unit = "millimeters" if rise > 1e2 * MAX_PLAUSIBLE_RISE else "centimeters or millimeters"
+        warnings.warn(
+            f"rise: steps of {rise:g} m are too high for legged robots and seem to be in {unit}; pass meters",
+            RuntimeWarning,
+            stacklevel=3,
+        )
     c, s = np.cos(heading), np.sin(heading)
     R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     return tuple(
@@ -665,12 +676,12 @@ class Terrain:
 
 
 def warn_of_terrain_size(argument: str, terrain: Terrain, position: Array, size: float, *, stacklevel: int) -> None:
-    """Warns of the first box or height field that seems to be in millimeters.
+    """Warns of the first box or height field that seems to be in millimeters, or of boxes that seem in centimeters.
 
-    That is a box whose top is more than `MAX_LENGTH_RATIO` robot sizes above the ground at `position`, or a height
-    field whose heights differ by more.  For coarse surfaces the bound is `MAX_COARSE_HEIGHT_RATIO` sizes: boxes whose
-    edges are all longer than this, and height fields whose samples are farther apart than this or whose mean slope is
-    larger than `MAX_MEAN_SLOPE`.
+    In millimeters is a box whose top is more than `MAX_LENGTH_RATIO` robot sizes above the ground at `position`, or a
+    height field whose heights differ by more.  For coarse surfaces the bound is `MAX_COARSE_HEIGHT_RATIO` sizes: boxes
+    whose edges are all longer than this, and height fields whose samples are farther apart than this or whose mean
+    slope is larger than `MAX_MEAN_SLOPE`.  In centimeters are several boxes if all are far away and large.
 
     Args:
         argument: name of the argument, for the message.
@@ -694,6 +705,26 @@ def warn_of_terrain_size(argument: str, terrain: Terrain, position: Array, size:
         max_ratio = MAX_COARSE_HEIGHT_RATIO if is_coarse else MAX_LENGTH_RATIO
         if warn_of_length(f"{argument}: surface {index}", height, size, max_ratio=max_ratio, stacklevel=stacklevel):
             return
+    boxes = [surface for surface in terrain.surfaces if isinstance(surface, Box)]
+    if len(boxes) < 2 or any(isinstance(surface, HeightField) for surface in terrain.surfaces):
+        return
+    min_x, max_x, min_y, max_y = np.array([box.bounds for box in boxes]).T
+    (x, y), no_distance = position, np.zeros(len(boxes))
+    distance = float(
+        np.hypot(
+            np.maximum.reduce([min_x - x, x - max_x, no_distance]),
+            np.maximum.reduce([min_y - y, y - max_y, no_distance]),
+        ).min()
+    )
+    edge = min(float(box.size.min()) for box in boxes)
+    if distance > MIN_FAR_RATIO * size and edge > MIN_FAR_EDGE_RATIO * size:
+        warnings.warn(
+            f"{argument}: the nearest of {len(boxes)} boxes is {distance:.4g} m away, {distance / size:.0f} times the "
+            f"size of the robot, {size:.3g} m, and the shortest edge is {edge:.3g} m: they seem to be in centimeters; "
+            "pass meters",
+            RuntimeWarning,
+            stacklevel=stacklevel - 1,
+        )
 
 
 def terrain_below(terrain: Terrain, height: float) -> Terrain:
@@ -706,6 +737,15 @@ def terrain_below(terrain: Terrain, height: float) -> Terrain:
             or surface.center[2] - 0.5 * float(np.abs(surface.rotation[2]) @ surface.size) <= height
         )
     )
+
+
+def _check_heading(heading: float, *, stacklevel: int = 4) -> float:
+    """Returns a direction in the plane [rad] as a float, or raises; warns if it seems to be in degrees."""
+    heading = check_number("heading", heading)
+    if not np.isfinite(heading):
+        raise ArgumentError(f"heading: expected a finite angle [rad], got {heading}")
+    warn_of_direction("heading", heading, stacklevel=stacklevel)
+    return heading
 
 
 def _set_field(owner: object, name: str, value: object) -> None:
