@@ -121,7 +121,8 @@ def test_falls_end_an_episode(go2: qd.Robot) -> None:
     q[1, 3:7] = np.sin(np.pi / 4.0), 0.0, 0.0, np.cos(np.pi / 4.0)  # on its side
     q[2, 2] *= 0.3
     q[3, 3:7] = 0.0, 0.0, 1.0, 0.0  # turned about the vertical, which is not a fall
-    task.batch.reset(q=q)
+    with pytest.warns(RuntimeWarning, match="^q of lane 2: .* below the ground"):
+        task.batch.reset(q=q)
     has_fallen = task.step(np.zeros((4, 12)))[2]
     assert has_fallen.tolist() == [False, True, True, False]
 
@@ -397,7 +398,8 @@ def test_ended_episodes_begin_again_at_the_next_step() -> None:
     zero = np.zeros((3, 12), dtype=np.float32)
     q = task.batch.q.copy()
     q[1, 2] = 0.05
-    task.batch.reset(np.array([False, True, False]), q=q)
+    with pytest.warns(RuntimeWarning, match="^q of lane 1: .* below the ground"):
+        task.batch.reset(np.array([False, True, False]), q=q)
     _, rewards, terminated, truncated, _ = env.step(zero)
     assert terminated.tolist() == [False, True, False] and not truncated.any() and rewards[1] != 0.0
     observations, rewards, terminated, truncated, _ = env.step(np.ones((3, 12), dtype=np.float32))

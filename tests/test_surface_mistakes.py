@@ -729,3 +729,87 @@ def test_friction_has_one_default_and_is_printed() -> None:
     walking = qd.LocomotionController(robot)
     assert walking.friction == pytest.approx(2.0 / 3.0 * NOMINAL_FRICTION)
     assert f"friction={walking.friction:g}" in repr(walking)
+
+
+def test_mistakes_at_the_doors_of_simulation_batches_raise_warnings_with_the_lane() -> None:
+    robot, n = qd.load("go2"), 3
+    q = np.tile(robot.q_home, (n, 1))
+    degrees, sunk, high = q.copy(), q.copy(), q.copy()
+    degrees[1, 7:], sunk[2, 2], high[1, 2] = np.degrees(q[1, 7:]), 0.0, 300.0
+
+    def batch() -> qd.simulation.SimulationBatch:
+        return qd.Simulation(robot, dt=2e-3).batch(n, threads=1)
+
+    gains = {"stiffness": 20.0, "damping": 0.5}
+    for reason, call in (
+        (r"^q of lane 1: 36\.\S+ rad of FL_thigh_joint .* degrees", lambda b: b.reset(q=degrees)),
+        (r"^q of lane 2: 36\.\S+ rad of", lambda b: b.reset([False, True, True], q=degrees[[0, 0, 1]])),
+        (r"^q of lane 2: 'FL' is .* below the ground", lambda b: b.reset(q=sunk)),
+        (r"^q of lane 1: the height of the base 300 m .* millimeters", lambda b: b.reset(q=high)),
+        (r"^position of lane 1: 36\.\S+ rad .* degrees", lambda b: b.step(position=degrees[:, 7:], **gains)),
+        (r"^position: 36\.\S+ rad .* degrees", lambda b: b.step(position=degrees[1, 7:], **gains)),
+        (r"^tau: its entries are the present positions", lambda b: b.step(q[:, 7:])),
+    ):
+        lanes = batch()
+        with pytest.warns(RuntimeWarning, match=reason) as caught:
+            call(lanes)
+        assert [each.filename for each in caught] == [__file__]
+        call(lanes)  # once; warnings are errors in tests
+    floor = qd.Simulation(robot, dt=2e-3, floor=0.3).batch(1)
+    with pytest.warns(RuntimeWarning, match=r"^q of lane 0: .* below the ground"):
+        floor.step(np.zeros(robot.nu))
+
+
+def test_mistakes_at_the_doors_of_controller_batches_raise_warnings_with_the_lane() -> None:
+    robot, n = qd.load("solo12"), 2
+    com, home = qd.Dynamics(robot).center_of_mass(robot.q_home), np.tile(robot.q_home, (n, 1))
+    degrees, v = home.copy(), np.zeros((n, robot.nv))
+    degrees[1, 7:] = np.degrees(home[1, 7:])
+    controllers = qd.WholeBodyController(robot).batch(n, threads=1)
+    with pytest.warns(
+        RuntimeWarning, match=r"^com.position of lane 1: the height 24\d\.?\d* m .* millimeters"
+    ) as caught:
+        controllers.references["com"].set(np.stack([com, 1e3 * com]))
+    assert caught[0].filename == __file__
+    with pytest.warns(RuntimeWarning, match=r"^posture.position of lane 1: .* degrees"):
+        controllers.references["posture"].position = degrees
+    controllers.gains["com"].set(stiffness=np.array([[20.0] * 3, [1e7] * 3]))
+    with pytest.warns(RuntimeWarning, match=r"^lane 1: com: the stiffness 1e\+07 .* unstable"):
+        controllers.compute(home, v)
+    controllers.compute(home, v)
+    for lanes in (
+        qd.WholeBodyController(robot).batch(n, threads=1),
+        qd.LocomotionController(robot).batch(n, threads=1),
+    ):
+        with pytest.warns(RuntimeWarning, match=r"^q of lane 1: .* degrees"):
+            lanes.compute(degrees, v)
+
+
+@pytest.mark.parametrize("kind", [qd.WholeBodyController, qd.LocomotionController])
+def test_other_periods_and_conventions_raise_warnings_in_batches(kind: type) -> None:
+    robot, n, dt = qd.load("solo12"), 2, 2e-3
+    dyn, q, v = qd.Dynamics(robot), np.tile(robot.q_home, (n, 1)), np.zeros((n, robot.nv))
+    q[:, 3:7], v[1, :2], v[:, 5] = [0.0, 0.0, np.sin(0.8), np.cos(0.8)], [0.3, 0.1], 0.2
+
+    def move(dt_of_motion: float, *, w_first: bool = False, in_world: bool = False) -> None:
+        """Moves lane 1 along and turns both, as plants would."""
+        lanes, present = kind(robot, dt=dt).batch(n, threads=1), q.copy()
+        for _ in range(800):
+            given, given_v = present.copy(), v.copy()
+            if in_world:
+                R = dyn.frame_placement(present[0], robot.bodies[0].name).rotation
+                given_v[:, :3] = v[:, :3] @ R.T
+            if w_first:
+                given[:, 3:7] = np.roll(given[:, 3:7], 1, axis=1)
+            lanes.compute(given, given_v)
+            present = np.array([robot.integrate(each, dt_of_motion * w) for each, w in zip(present, v, strict=True)])
+
+    move(dt)  # warnings are errors in tests
+    for reason, arguments in (
+        (r"^lane 1: dt: .* made with dt=0.002 s, .* period of 0.004 s", {"dt_of_motion": 2.0 * dt}),
+        (r"^lane 1: v: .* world axes", {"dt_of_motion": dt, "in_world": True}),
+        (r"^lane 1: q: .* \(w, x, y, z\)", {"dt_of_motion": dt, "w_first": True}),
+    ):
+        with pytest.warns(RuntimeWarning, match=reason) as caught:
+            move(**arguments)
+        assert [each.filename for each in caught] == [__file__]

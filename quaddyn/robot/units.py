@@ -6,6 +6,7 @@ import math
 import warnings
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..urdf.tree import Array
 from .robot import Robot
@@ -37,14 +38,17 @@ class JointUnits:
     Args:
         robot: the robot.
         excess_factor: factor of the excess over a limit that is accepted.
+
+    Attributes:
+        index: (nu,) entries of a configuration that are the positions of the actuated joints.
     """
 
     def __init__(self, robot: Robot, *, excess_factor: float = 1.0) -> None:
         self._robot, self._has_warned, self._has_warned_of_torques = robot, False, False
         self._base_height = float(robot.q_home[2]) if robot.root == "free" and robot.legs else 0.0
         joints = [robot.tree.joints_by_name[name] for name in robot.actuated]
-        self._index = np.array([robot.configuration_index(joint.name) for joint in joints], dtype=np.intp)
-        lower, upper = robot.lower[self._index], robot.upper[self._index]
+        self.index = np.array([robot.configuration_index(joint.name) for joint in joints], dtype=np.intp)
+        lower, upper = robot.lower[self.index], robot.upper[self.index]
         excess = np.array([MAX_ANGLE_EXCESS] * len(joints))
         sliding = np.array([joint.type == "prismatic" for joint in joints], dtype=bool)
         excess[sliding] = np.maximum(MAX_SLIDING_EXCESS * (upper - lower)[sliding], MIN_SLIDING_EXCESS)
@@ -58,13 +62,13 @@ class JointUnits:
         """Warns if joint positions of a configuration (nq,) seem to be in another unit; at most once."""
         if self._has_warned or np.vdot(q, q) < self._harmless:
             return
-        values = q[self._index]
+        values = q[self.index]
         beyond = np.flatnonzero(((values < self._low) | (values > self._high)) & (np.abs(values) <= MAX_VALUE))
         if not beyond.size:
             return
         self._has_warned, robot = True, self._robot
         k = int(beyond[0])
-        name, i = robot.actuated[k], self._index[k]
+        name, i = robot.actuated[k], self.index[k]
         is_sliding = robot.tree.joints_by_name[name].type == "prismatic"
         unit, seems = ("m", "millimeters; pass meters") if is_sliding else ("rad", "degrees; pass np.radians(...)")
         more = f", and {beyond.size - 1} more joints are beyond theirs" if beyond.size > 1 else ""
@@ -74,6 +78,26 @@ class JointUnits:
             RuntimeWarning,
             stacklevel=stacklevel,
         )
+
+    def warn_of_lanes(
+        self, argument: str, positions: Array, lanes: NDArray[np.intp] | None = None, *, stacklevel: int = 3
+    ) -> None:
+        """Warns if the positions of the actuated joints of a lane seem to be in another unit; at most once.
+
+        Args:
+            argument: name of the argument, for the message.
+            positions: (m, nu) positions of the actuated joints.
+            lanes: (m,) numbers of the lanes; None if a single row is that of all lanes, or if all lanes are given.
+            stacklevel: as of `warnings.warn`.
+        """
+        is_beyond = ((positions < self._low) | (positions > self._high)).any(axis=1)
+        if self._has_warned or not is_beyond.any():
+            return
+        row = int(np.argmax(is_beyond))
+        configuration = self._robot.q_home.copy()
+        configuration[self.index] = positions[row]
+        lane = "" if len(positions) == 1 and lanes is None else f" of lane {row if lanes is None else lanes[row]}"
+        self.warn(argument + lane, configuration, stacklevel=stacklevel + 1)
 
     def warn_of_base(self, argument: str, q: Array, *, ground: float = 0.0, stacklevel: int = 3) -> None:
         """Warns if the height of the base above the ground seems to be in millimeters; at most once.
@@ -96,7 +120,7 @@ class JointUnits:
         if self._has_warned_of_torques:
             return
         for which, configuration in (("present", q), ("home", self._robot.q_home)):
-            positions = configuration[self._index]
+            positions = configuration[self.index]
             # Zeros, or the torque of a single joint, may equal a position by chance.
             if np.count_nonzero(positions) > 1 and np.allclose(torques, positions, rtol=EQUALITY_TOLERANCE, atol=0.0):
                 self._has_warned_of_torques = True

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..contact.solvers import MAX_FRICTION
-from ..dynamics.arguments import check_unit_norms
+from ..dynamics.arguments import UNIT_CHECKS, check_unit_norms
 from ..dynamics.kinematic_tree import inertia_entries
 from ..errors import ArgumentError
 from ..exclusive_call import ExclusiveCall
 from ..lane_blocks import LaneBlocks, check_mask, count_bytes, read_only
 from ..robot.arguments import Numbers, check_integer, check_vector
+from ..robot.units import JointUnits
 from ..robot.validation import find_payload_unit_errors
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
@@ -85,6 +86,7 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
         self._states = whole.states._replace(keys=np.zeros((n, 0), dtype=np.int64), impulses=np.zeros((n, 0, 3)))
         self._no_states = np.zeros((0, 1, robot.nq + robot.nv))
         self._exclusive_call = exclusive_call or ExclusiveCall("batch")
+        self._joint_units, self._step_checks, self._reset_checks = JointUnits(robot), UNIT_CHECKS, UNIT_CHECKS
 
     # -- state -----------------------------------------------------------------------------------------------
     @property
@@ -199,10 +201,21 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
                 positions or positions without gains; or a lane has more contacts than a `Simulation` accepts. In the
                 last case some lanes have been stepped and others have not.
             ConcurrencyError: another thread is stepping this batch.
+
+        Warns:
+            RuntimeWarning: once, in one of the first calls: desired positions that seem to be in degrees or
+                millimeters, torques that are the present or home positions of the joints, or a start below the ground.
         """
         steps = check_integer("steps", steps)
         torques = np.zeros((1, self.robot.nu)) if tau is None else self._check_rows("tau", tau)
         targets = self._check_targets(position, velocity, stiffness, damping)
+        if self._step_checks:
+            q, units = self._states.q[0], self._joint_units
+            if self._step_checks == UNIT_CHECKS:
+                self._simulations[0]._warn_of_penetration(q, argument="q of lane 0", stacklevel=3)
+            self._step_checks -= 1
+            units.warn_of_lanes("position", targets[0])
+            units.warn_of_torques("tau", torques[0], q)
         with self._exclusive_call.acquire("step"):
             self._run(LaneCommands(torques[:, np.newaxis], *targets, steps_per_period=steps))
 
@@ -233,12 +246,19 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
                 has changed.
             ArgumentTypeError: `mask` is not an array of bools.
             ConcurrencyError: another thread is stepping this batch.
+
+        Warns:
+            RuntimeWarning: once, in one of the first calls with `q`: joint positions or a height of the base that seem
+                to be in another unit, or a lane whose start is below the ground, see `Simulation.reset`.
         """
         rows = check_mask(mask, self.n)
         q_rows = self._select_rows("q", self.robot.q_home if q is None else q, self.robot.nq, rows)
         v_rows = self._select_rows("v", np.zeros(self.robot.nv) if v is None else v, self.robot.nv, rows)
         for row in q_rows:
             check_unit_norms(self.robot, row)
+        if q is not None and self._reset_checks and len(q_rows):
+            self._reset_checks -= 1
+            self._warn_of_states(q_rows, np.flatnonzero(rows))
         with self._exclusive_call.acquire("reset"):
             self._states.q[rows], self._states.v[rows] = q_rows, v_rows
             reset_lanes(self._states, rows, self._simulations[0]._drives)
@@ -290,6 +310,16 @@ class SimulationBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "s
                 self._payload[rows], parameters.root_inertias[rows] = masses[rows], inertias
                 parameters.weights[rows] = scale * model.weight
                 parameters.allowed_work[rows] = scale * model.law.allowed_work
+
+    def _warn_of_states(self, q: Array, lanes: NDArray[np.intp]) -> None:
+        """Warns about configurations (m, nq) of lanes in another unit, and about the lowest one below the ground."""
+        units, plant = self._joint_units, self._simulations[0]
+        units.warn_of_lanes("q", q[:, units.index], lanes, stacklevel=4)
+        if self.robot.root == "free":
+            highest, lowest = int(np.argmax(q[:, 2])), int(np.argmin(q[:, 2]))
+            ground = float(plant.terrain.height(q[highest, 0], q[highest, 1]))
+            units.warn_of_base(f"q of lane {lanes[highest]}", q[highest], ground=ground, stacklevel=4)
+            plant._warn_of_penetration(q[lowest], argument=f"q of lane {lanes[lowest]}", stacklevel=4)
 
     def _warn_of_units(self, strength: Array | None, masses: Array | None, position: Numbers) -> None:
         """Warns about motor strengths in percent, and about payloads in grams or at distances in millimeters."""

@@ -172,7 +172,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         if is_given:
             self._warn_of_penetration(self._q, stacklevel=3)
 
-    def _warn_of_penetration(self, q: Array, *, stacklevel: int) -> None:
+    def _warn_of_penetration(self, q: Array, *, argument: str = "q", stacklevel: int) -> None:
         """Warns if a contact sphere is deep in the ground in q (nq,); at most once."""
         size = float(self.robot.q_home[2]) if self.robot.root == "free" and self.robot.legs else 0.0
         if self._has_warned_of_depth or not (size > 0.0 and self.terrain.surfaces):
@@ -201,8 +201,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             self._has_warned_of_depth = True
             lift = float(np.fmax.reduce(ground[4] - points[:, 2] + radii))  # 4: directly below the spheres
             warnings.warn(
-                f"q: {spheres[deepest].reported_name!r} is {depths[deepest]:.3g} m below the ground, with the base at "
-                f"a height of {q[2]:.3g} m; with q[2] = {q[2] + lift:.4g} the robot would stand on it",
+                f"{argument}: {spheres[deepest].reported_name!r} is {depths[deepest]:.3g} m below the ground, with the "
+                f"base at a height of {q[2]:.3g} m; with q[2] = {q[2] + lift:.4g} the robot would stand on it",
                 RuntimeWarning,
                 stacklevel=stacklevel,
             )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..dynamics.arguments import UNIT_CHECKS
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..exclusive_call import ExclusiveCall
 from ..lane_blocks import check_lane_rows, check_mask, read_only
@@ -41,7 +42,7 @@ class MotionReferences(StrictAttributes, fixed=("name", "labels")):
         workspace: EmbeddedController,
         exclusive_call: ExclusiveCall,
     ) -> None:
-        self.name, self.labels = task.name, task.labels
+        self.name, self.labels, self._task, self._unit_checks = task.name, task.labels, task, UNIT_CHECKS
         self._index, self._lanes, self._workspace, self._exclusive_call = index, lanes, workspace, exclusive_call
         first, rows = int(workspace.data.model.elements.first_parameter[index]), len(task.labels)
         self._size = task.size
@@ -110,6 +111,9 @@ class MotionReferences(StrictAttributes, fixed=("name", "labels")):
                 no reference has changed.
             ArgumentTypeError: an argument is not an array of numbers, or `mask` is not an array of bools.
             ConcurrencyError: another thread uses this batch.
+
+        Warns:
+            RuntimeWarning: positions of one of the first calls seem to be in another unit, as by `Task.reference`.
         """
         n, rows = len(self._flag), len(self.labels)
         chosen = check_mask(mask, n).astype(np.int8)
@@ -129,6 +133,11 @@ class MotionReferences(StrictAttributes, fixed=("name", "labels")):
             if lane != NO_LANE:
                 raise ArgumentError(f"{self.name}: {self._describe_invalid_row(references, lane)}")
             set_lane_references(*arguments, True)
+        if position is not None and self._unit_checks:
+            self._unit_checks -= 1
+            values = np.where(chosen[:, np.newaxis], references.position, 0.0)
+            lane = int(np.argmax(np.abs(values[:, 2] if self._task.has_height else values).reshape(n, -1).max(axis=1)))
+            self._task.warn_of_units(f"{self.name}.position of lane {lane}", values[lane], stacklevel=4)
 
     def _describe_invalid_row(self, references: ReferenceRows, lane: int) -> str:
         """Returns the reason why the reference of a lane is not valid."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics.arguments import EXCESS_FACTOR
 from ..errors import ArgumentError, ArgumentTypeError
 from ..exclusive_call import ExclusiveCall
 from ..kernels import TickTerms
 from ..lane_blocks import LaneBlocks, check_lane_rows, check_mask, count_bytes, read_only
 from ..robot.arguments import Numbers
+from ..robot.units import JointUnits
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .batch_references import ForceReferences, MotionGains, MotionReferences
@@ -30,6 +33,7 @@ from .elements import NamedItems, check_contact_names
 from .embedded import MAX_FRICTION, EmbeddedController, make_embedded_controller
 from .tasks import ForceTask, Task
 from .tick_data import TickOutcome
+from .tick_period import LaneMotionCheck
 
 #: Names of the outcomes of a tick by their number.
 OUTCOME_NAMES = np.array([outcome.name.lower() for outcome in TickOutcome])
@@ -160,6 +164,7 @@ class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "c
         self._lanes_of_block = [ControllerLanes._make(x[rows] for x in self._lanes) for rows in self._blocks.rows]
         self._default_request = self._request_mask(structure.default_contacts)
         self._exclusive_call = exclusive_call or ExclusiveCall("batch")
+        self._levels, self._motion_check, self._has_ticked = structure.levels, LaneMotionCheck(self.robot, dt), False
         references, gains = dict[str, MotionReferences | ForceReferences](), dict[str, MotionGains]()
         for i, e in enumerate(e for level in structure.levels.elements for e in level):
             if isinstance(e, Task):
@@ -213,10 +218,16 @@ class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "c
             ArgumentTypeError: an argument is not an array of numbers, or an array of contacts is not one of bools.
             UnknownNameError: no contact has this name.
             ConcurrencyError: another thread uses this batch.
+
+        Warns:
+            RuntimeWarning: once, for one lane, as by `WholeBodyController.compute`: its motion between ticks shows
+                another period than `dt` or another convention of the state; at the first tick also for unstable gains,
+                and for joint positions that seem to be in degrees.
         """
         q_rows = check_lane_rows("q", q, self.n, self.robot.nq, one_row=False)
         v_rows = check_lane_rows("v", v, self.n, self.robot.nv, one_row=False)
         requested = self._check_contacts(contacts)
+        self._warn_of_inputs(q_rows, v_rows)
         address = self._terms.address
 
         def process(workspace: _Workspace, block: int) -> None:
@@ -240,6 +251,19 @@ class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "c
             codes = lanes.outcome.copy()
             codes.flags.writeable = False
         return BatchCommand(tau, accelerations, forces, violation, kkt, codes)
+
+    def _warn_of_inputs(self, q: Array, v: Array) -> None:
+        """Warns of states and gains that contradict the period, or are in another convention or unit."""
+        reason = self._motion_check.update(q, v) if self._motion_check.is_active else ""
+        if not self._has_ticked:
+            self._has_ticked = True
+            units = JointUnits(self.robot, excess_factor=EXCESS_FACTOR)
+            units.warn_of_lanes("q", q[:, units.index], np.arange(self.n), stacklevel=4)
+            found = (self._levels.describe_unstable_gains(self.dt, row) for row in self._lanes.parameters)
+            lane, gains = next(((i, each) for i, each in enumerate(found) if each), (0, ""))
+            reason = f"lane {lane}: {gains}" if gains else reason
+        if reason:
+            warnings.warn(reason, RuntimeWarning, stacklevel=3)
 
     def reset(self, mask: Any = None) -> None:
         """Clears contacts, references and the last torques of lanes, as `WholeBodyController.reset`.

@@ -21,6 +21,7 @@ from ..robot.arguments import check_sequence
 from ..robot.coupling import MimicCoupling
 from ..robot.loops import LoopCoupling
 from ..robot.robot import Robot
+from ..urdf.tree import Array
 from . import constraints, tasks
 from .constraints import (
     Constraint,
@@ -274,13 +275,17 @@ class Levels:
             if np.isnan(element.block).any():
                 raise ArgumentError(f"{name}: a gain, reference or limit is NaN; set it to a number")
 
-    def describe_unstable_gains(self, dt: float) -> str:
+    def describe_unstable_gains(self, dt: float, parameters: Array | None = None) -> str:
         """Returns which motion task is unstable if its acceleration is constant over periods dt [s]; "" if none is.
 
         With K = stiffness dt^2 and D = damping dt, the error and its rate decay from tick to tick if D < 2 and K < 2 D.
         Task rows that grow by less than `MAX_ERROR_GROWTH` per tick, as undamped ones do, are accepted.
+
+        Args:
+            dt: control period [s].
+            parameters: parameters of all elements; None for those of the levels.
         """
-        stiffness, damping, is_used = self.parameters[self._gain_positions]
+        stiffness, damping, is_used = (self.parameters if parameters is None else parameters)[self._gain_positions]
         K, D = dt * dt * stiffness, dt * damping
         is_unstable = (is_used != 0.0) & ((D > 2.0 + MAX_ERROR_GROWTH) | (0.5 * K - D > MAX_ERROR_GROWTH))
         if not is_unstable.any():

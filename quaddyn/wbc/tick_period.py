@@ -7,9 +7,13 @@ quaternion with w first.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
+
+import numpy as np
 
 from ..compiler import Mat3, Record, Vec3, Vector, compiled, entry, mat3, quat, rotation_of, vec3
 from ..robot.robot import Robot
+from ..urdf.tree import Array
 
 #: Range of the ratio of the measured period to that of the controller in which they agree.
 MIN_RATIO, MAX_RATIO = 0.75, 1.33
@@ -24,6 +28,10 @@ MIN_STEADY_FRACTION = 0.03
 #: Minimum error of the displacements of the base by its velocity, as a fraction of the squared displacements, at which
 #: they contradict each other.  A rotation of 30 deg between their axes exceeds it.
 CONTRADICTION_FRACTION = 0.25
+
+#: Number of periods in which a lane must agree with its velocity, and the time after which another lane is compared if
+#: a lane does not move [s].
+MAX_LANE_EVALUATIONS, MAX_LANE_TIME = 3, 0.5
 
 
 class StateConvention(enum.IntEnum):
@@ -210,3 +218,61 @@ def make_tick_displacements(robot: Robot, dt: float) -> TickDisplacements:
     if sums.has_floating_base:
         sums.up = rotation_of(quat(*robot.q_home[3:7].tolist())).T @ vec3(0.0, 0.0, 1.0)
     return sums
+
+
+class LaneMotionCheck:
+    """Comparison of the motion of lanes between ticks with their velocity, one lane after the other.
+
+    All lanes are computed by the same calls, so that one lane that moves is sufficient: the check ends after some
+    periods in which a lane moved as its velocity says.
+
+    Args:
+        robot: robot of each lane.
+        dt: control period [s].
+
+    Attributes:
+        is_active: whether further ticks are compared.
+    """
+
+    def __init__(self, robot: Robot, dt: float) -> None:
+        self._sums = make_tick_displacements(robot, dt)
+        self._is_inconsistent: Callable[..., bool] | None = None
+        self._lane, self._evaluations, self._has_free_root = 0, 0, robot.root == "free"
+        self.is_active = self._has_free_root or robot.nq == robot.nv
+
+    def update(self, q: Array, v: Array) -> str:
+        """Compares one tick, and returns a sentence about another period or convention, "" if there is none.
+
+        Args:
+            q: (n, nq) configurations.
+            v: (n, nv) velocities.
+        """
+        sums, lane = self._sums, self._lane
+        q_lane, v_lane = q[lane], v[lane]
+        position, velocity = np.zeros(3), np.zeros(3)
+        if not (np.isfinite(q_lane).all() and np.isfinite(v_lane).all()):
+            self._begin((lane + 1) % len(q))
+            return ""
+        if self._has_free_root:
+            axis, w = q_lane[3:6], q_lane[6]
+            turn = 2.0 * np.cross(axis, v_lane[:3])
+            position[:], velocity[:] = q_lane[:3], v_lane[:3] + w * turn + np.cross(axis, turn)
+        else:
+            position[: len(q_lane[:3])], velocity[: len(v_lane[:3])] = q_lane[:3], v_lane[:3]
+        if self._is_inconsistent is None:
+            self._is_inconsistent = has_inconsistent_motion.bind(sums)
+        ticks = sums.ticks
+        if self._is_inconsistent(position, velocity, q_lane, v_lane):
+            self.is_active = False
+            return f"lane {lane}: {describe_inconsistent_motion(sums)}"
+        if ticks and not sums.ticks:
+            self._evaluations += 1
+            self.is_active = self._evaluations < MAX_LANE_EVALUATIONS
+        elif sums.ticks * sums.dt > MAX_LANE_TIME:
+            self._begin((lane + 1) % len(q))
+        return ""
+
+    def _begin(self, lane: int) -> None:
+        """Begins with another lane."""
+        self._lane = lane
+        reset_tick_period.python(self._sums)

@@ -8,6 +8,7 @@ the block of memory in which all records of a walker lie, and the lane of its wh
 from __future__ import annotations
 
 import enum
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,17 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compiler import ByteMatrix, ByteVector, IntMatrix, Matrix, Record, call_kernel, compiled, entry
+from ...dynamics.arguments import EXCESS_FACTOR
 from ...errors import ArgumentError, ArgumentTypeError
 from ...exclusive_call import ExclusiveCall
 from ...kernels import TickTerms
 from ...lane_blocks import LaneBlocks, check_lane_rows, check_mask, count_bytes, read_only
 from ...robot.arguments import Numbers
+from ...robot.units import JointUnits
 from ...strict_attributes import StrictAttributes
 from ...urdf.tree import Array, FrozenArrays, frozen
 from ...wbc.controller_batch import OUTCOME_NAMES
 from ...wbc.controller_lanes import ControllerLanes, LaneFriction, load_lane, make_controller_lanes, store_lane
 from ...wbc.embedded import validate_state
 from ...wbc.tick_data import TickOutcome
+from ...wbc.tick_period import StateConvention, describe_inconsistent_motion, make_tick_displacements
 from ..command import FALLEN, NO_GROUND
 from ..fall_detection import SIGN_TEXTS, FallSign
 from ..gait import Gait, find_gait
@@ -44,6 +48,9 @@ from .embedded_walker import (
     stand_up,
     walker_tick,
 )
+
+#: Number of ticks between comparisons of the lanes' motions with their velocities.
+MOTION_CHECK_INTERVAL = 16
 
 
 class LaneRequest(enum.IntEnum):
@@ -278,6 +285,7 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
             for rows in self._blocks.rows
         ]
         self._tau, self._exclusive_call = np.zeros((n, self.robot.nu)), ExclusiveCall("batch")
+        self._ticks, self._has_warned_of_motion = 0, False
 
     @property
     def bytes_per_lane(self) -> float:
@@ -312,6 +320,11 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
             ArgumentError: an array of a wrong shape.
             ArgumentTypeError: an argument is not an array of numbers, or `measured_contacts` is not one of bools.
             ConcurrencyError: another thread uses this batch.
+
+        Warns:
+            RuntimeWarning: once, for one lane, as by `LocomotionController.compute`: its motion between ticks shows
+                another period than `dt` or another convention of the state; at the first tick also for joint positions
+                that seem to be in degrees.
         """
         q_rows = check_lane_rows("q", q, self.n, self.robot.nq, one_row=False)
         v_rows = check_lane_rows("v", v, self.n, self.robot.nv, one_row=False)
@@ -327,9 +340,26 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
                 address_of_terms,
             )  # fmt: skip
 
+        if not self._ticks:
+            units = JointUnits(self.robot, excess_factor=EXCESS_FACTOR)
+            units.warn_of_lanes("q", q_rows[:, units.index], np.arange(self.n))
         with self._exclusive_call.acquire("compute"):
             self._blocks.run(process)
+            self._ticks += 1
+            if not self._has_warned_of_motion and self._ticks % MOTION_CHECK_INTERVAL == 0:
+                self._warn_of_motion()
             return self._make_command()
+
+    def _warn_of_motion(self) -> None:
+        """Warns about the first lane whose motion between ticks shows another period or another convention."""
+        sums = self._work.walker.walker.displacements
+        periods, conventions = self._view(sums, "other_period"), self._view(sums, "convention")
+        lanes = np.flatnonzero((periods != 0.0) | (conventions != StateConvention.EXPECTED))
+        if len(lanes):
+            self._has_warned_of_motion, of_lane = True, make_tick_displacements(self.robot, self.dt)
+            of_lane.other_period = float(periods[lanes[0]])
+            of_lane.convention = StateConvention(int(conventions[lanes[0]]))
+            warnings.warn(f"lane {lanes[0]}: {describe_inconsistent_motion(of_lane)}", RuntimeWarning, stacklevel=3)
 
     def _make_command(self) -> LocomotionBatchCommand:
         """Returns the command of the last tick, read from the memories of the lanes."""

@@ -83,8 +83,10 @@ class PostureTask(Task, fixed=("index",)):
             RuntimeWarning: positions far beyond the limits, which seem to be in degrees or millimeters; once.
         """
         super().reference(position, velocity, acceleration)
-        if position is not None:
-            self._joint_units.warn(f"{self.name}.reference: position", self._position)
+
+    def warn_of_units(self, argument: str, position: Array, *, stacklevel: int) -> None:
+        """Warns once if joint positions in a configuration (nq,) seem to be in degrees or millimeters."""
+        self._joint_units.warn(argument, position, stacklevel=stacklevel + 1)
 
     def position(self, s: State) -> Array:
         """(nq,) configuration."""

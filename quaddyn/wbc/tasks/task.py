@@ -216,9 +216,7 @@ class TaskReferences(TaskGains):
         if position is not None:
             self._set_vector("position", self._position, position)
             self.block[0] = 1.0
-            if self.has_height and abs(self._position[2]) > MIN_CHECKED_HEIGHT:
-                size = scales(self.robot).length
-                warn_of_length(f"{self.name}.reference: position", float(self._position[2]), size)
+            self.warn_of_units(f"{self.name}.reference: position", self._position, stacklevel=4)
         if velocity is None:
             self._velocity.fill(0.0)
         else:
@@ -260,6 +258,17 @@ class TaskReferences(TaskGains):
     @reference_acceleration.setter
     def reference_acceleration(self, value: ArrayLike) -> None:
         self._set_vector("acceleration", self._acceleration, value)
+
+    def warn_of_units(self, argument: str, position: Array, *, stacklevel: int) -> None:
+        """Warns if the height in a reference position (size,) seems to be in millimeters.
+
+        Args:
+            argument: name of the argument, for the message.
+            position: (size,) reference position.
+            stacklevel: as of `warnings.warn`.
+        """
+        if self.has_height and abs(position[2]) > MIN_CHECKED_HEIGHT:
+            warn_of_length(argument, float(position[2]), scales(self.robot).length, stacklevel=stacklevel)
 
     def _set_vector(self, argument: str, destination: Array, value: object) -> None:
         """Validates `value` and copies it to `destination`; `argument` names it in errors."""
