@@ -27,21 +27,31 @@ class ArgumentTypeError(ArgumentError, TypeError):
 
 
 class UnknownNameError(QuaddynError, KeyError):
-    """Error of a frame, joint, foot or robot name that does not exist; the message lists near matches."""
+    """Error of a frame, joint, foot or robot name that does not exist; the message lists near matches.
 
-    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
-        self.kind, self.name, self.known = kind, name, tuple(known)
-        super().__init__(kind, name, self.known)
+    Args:
+        kind: what has no such name.
+        name: the name.
+        known: known names.
+        meant: the known name of the thing that has `name` elsewhere, such as the foot of a frame of the file; "" if
+            there is none.
+    """
+
+    def __init__(self, kind: str, name: object, known: Iterable[str], meant: str = "") -> None:
+        self.kind, self.name, self.known, self.meant = kind, name, tuple(known), meant
+        super().__init__(kind, name, self.known, meant)
 
     def __str__(self) -> str:
         if not isinstance(self.name, str):
             kind = type(self.name).__name__
             meant = f"did you mean {self.known[0]!r}?" if len(self.known) == 1 else _suggest_names("", self.known)
             return f"{self.kind}: expected a name, got the {kind} {self.name}; {meant}"
+        if self.meant:
+            return f"unknown {self.kind} {self.name!r}; this is the frame of {self.meant!r} in the file; pass that name"
         return f"unknown {self.kind} {self.name!r}; {_suggest_names(self.name, self.known)}"
 
-    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, object, tuple[str, ...]]]:
-        return type(self), (self.kind, self.name, self.known)
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, object, tuple[str, ...], str]]:
+        return type(self), (self.kind, self.name, self.known, self.meant)
 
 
 class UnknownAttributeError(QuaddynError, AttributeError):

@@ -9,8 +9,10 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 
 import quaddyn as qd
+from quaddyn.kinematics import LegKinematics
 from quaddyn.wbc import (
     ComTask,
     ForceTask,
@@ -202,6 +204,18 @@ def test_contact_names_are_accepted_in_any_collection_and_must_be_strings() -> N
         for controller in (wbc, ik):
             with pytest.raises(qd.UnknownNameError, match="contact"):
                 controller.compute(at_home(robot, dyn), wrong)
+
+
+def test_frames_of_feet_are_rejected_with_the_name_of_the_foot() -> None:
+    robot = qd.load("anymal_c")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    for call in (
+        lambda: qd.WholeBodyController(robot).compute(s, ["FR", "LF_FOOT"]),
+        lambda: qd.LocomotionController(robot).compute(s, measured_contacts=("LF_FOOT",)),
+        lambda: LegKinematics(robot, "LF_FOOT"),
+    ):
+        raises(qd.UnknownNameError, "unknown .* 'LF_FOOT'; this is the frame of 'FL' in the file", call)
+    raises(qd.UnknownNameError, "unknown contact 'FX'; did you mean", qd.WholeBodyController(robot).compute, s, ["FX"])
 
 
 def test_unvalidated_states_are_read_correctly_or_rejected() -> None:

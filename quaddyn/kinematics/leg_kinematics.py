@@ -19,7 +19,7 @@ from ..robot.bodies import Chain
 from ..robot.configuration import joint_value, set_joint_value
 from ..robot.legs import make_limbs
 from ..robot.limbs import Limb, forward_and_left, leg_forward_and_left, trunk_placement
-from ..robot.robot import Robot
+from ..robot.robot import Robot, make_foot_name_error
 from ..robot.units import JointUnits
 from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, frozen
 from .inverse import inverse_kinematics
@@ -220,7 +220,7 @@ class LegKinematics:
     def __init__(self, robot: Robot, leg: str) -> None:
         check_type("robot", robot, Robot, "a Robot from quaddyn.load")
         if not isinstance(leg, str) or leg not in robot.legs:
-            raise UnknownNameError("leg", leg, robot.legs)
+            raise make_foot_name_error(robot, "leg", leg, robot.legs)
         self.robot, self.name, self.joints = robot, leg, robot.legs[leg].joints
         limbs = make_limbs(robot)
         # The chain of the limb is in the frame of the trunk; this one is in that of the root link, as Pinocchio's.

@@ -322,7 +322,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
                 "state: belongs to another robot than the controller; compute it with qd.Dynamics(controller.robot)"
             )
         requested = as_velocity_command(velocity)
-        contacts = None if measured_contacts is None else validate_feet(measured_contacts)
+        contacts = None if measured_contacts is None else validate_feet(measured_contacts, self.robot)
         code = self._walking.begin_tick(state, requested, contacts)
         self._has_ticked = True
         if (code < 0 or code & HAS_INCONSISTENT_MOTION) and not self._timing:

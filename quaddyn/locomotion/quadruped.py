@@ -13,7 +13,7 @@ import numpy as np
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_number, check_sequence
-from ..robot.robot import Robot
+from ..robot.robot import Robot, make_foot_name_error
 from ..robot.units import warn_of_direction, warn_of_length
 from ..urdf.tree import Array
 from ..wbc import JointBounds, TorqueLimits, WholeBodyController
@@ -34,8 +34,8 @@ from .torque_limiter import TorqueLimiter
 from .trunk_controller import TrunkController
 
 
-def validate_feet(measured_contacts: Collection[str]) -> tuple[str, ...]:
-    """Returns the names of feet in contact as a tuple.
+def validate_feet(measured_contacts: Collection[str], robot: Robot) -> tuple[str, ...]:
+    """Returns the names of feet of a robot in contact as a tuple.
 
     Raises:
         ArgumentTypeError: a mapping, or not a collection of names.
@@ -51,7 +51,7 @@ def validate_feet(measured_contacts: Collection[str]) -> tuple[str, ...]:
         names = check_sequence("measured_contacts", measured_contacts, "names of feet")
     for name in names:
         if name not in FEET:
-            raise UnknownNameError("foot", name, FEET)
+            raise make_foot_name_error(robot, "foot", name, FEET)
     return names
 
 

@@ -640,3 +640,17 @@ class Robot:
         feet = f", feet={self.feet}" if self.feet else ""
         sizes = f"nq={self.nq}, nv={self.nv}, nu={self.nu}, mass={self.mass:.3f}"
         return f"Robot({self.name!r}, root={self.root!r}, {sizes}{feet})"
+
+
+def make_foot_name_error(robot: Robot, kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
+    """Returns the error of an unknown name of a foot, leg or contact, which names the foot of a frame of the file.
+
+    Args:
+        robot: the robot.
+        kind: what has no such name, such as "contact".
+        name: the name.
+        known: known names.
+    """
+    known = tuple(known)
+    meant = [foot for foot, leg in robot.legs.items() if leg.foot.frame == name and foot in known]
+    return UnknownNameError(kind, name, known, meant[0] if meant else "")

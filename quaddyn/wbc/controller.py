@@ -29,11 +29,11 @@ from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..cuda.driver import parse_device
 from ..deprecation import renamed_attributes, renamed_parameters
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..exclusive_call import ExclusiveCall
 from ..lane_blocks import max_threads
 from ..robot.arguments import check_integer, check_number
-from ..robot.robot import Robot
+from ..robot.robot import Robot, make_foot_name_error
 from ..robot.units import warn_of_time
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
@@ -462,7 +462,11 @@ class WholeBodyController(StrictAttributes):
             # If contacts were added or removed since the last tick, its forces are assigned by name.
             has_same_contacts = command.solver is solver or command.solver.names == solver.names
             last_result = command.values if has_same_contacts else solver.make_result_of_forces(command.forces)
-        self._structure.schedule.request_contacts(contacts, solver.advance_contacts, self._activation_step, last_result)
+        schedule = self._structure.schedule
+        try:
+            schedule.request_contacts(contacts, solver.advance_contacts, self._activation_step, last_result)
+        except UnknownNameError as error:
+            raise make_foot_name_error(self._robot, error.kind, error.name, error.known) from None
 
     def __str__(self) -> str:
         levels = (f"level {k}: {', '.join(names)}" for k, names in enumerate(self.levels))
