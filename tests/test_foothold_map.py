@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -242,6 +244,21 @@ def test_foot_blocked_by_a_known_step_is_placed_before_it() -> None:
     command = controller.compute(dynamics.update(plant.q, plant.v), (0.2, 0.0, 0.0))
     assert controller.ground is not None and controller.ground.next_footholds[0] == (x, 0.15, 0.0)
     assert not command.footholds["FL"].is_blind and "put down" in command.explain()
+
+
+@pytest.mark.parametrize(("offset", "side"), [(0.06, "below"), (-0.07, "above"), (0.0, "")])
+def test_map_that_contradicts_the_stance_feet_gives_one_warning(offset: float, side: str) -> None:
+    robot = qd.load("go2")
+    plant, dyn = qd.Simulation(robot, dt=2e-3), qd.Dynamics(robot)
+    controller = qd.LocomotionController(robot, dt=2e-3, terrain=lambda x, y: 0.0 * x + offset)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(1500):
+            plant.step(controller.compute(dyn.update(plant.q, plant.v), (0.3, 0.0, 0.0)).tau)
+    messages = [(str(each.message), each.filename) for each in caught]
+    assert len(messages) == bool(side)
+    for message, file in messages:
+        assert re.search(f"^terrain: the feet stand far from .* {side} it at x = ", message) and file == __file__
 
 
 def test_invalid_terrain_is_rejected() -> None:

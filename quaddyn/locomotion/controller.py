@@ -313,7 +313,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "morphology",
         Warns:
             RuntimeWarning: once, if the motion of the robot between ticks shows another period than `dt`, or a base
                 velocity in world axes or a quaternion with w first; commands from then on are not `ok`, and their
-                `timing` gives the reason; or if the robot walks at the first tick.
+                `timing` gives the reason; or if the robot walks at the first tick.  Also once, if the feet stand far
+                from the ground of the terrain map in several steps.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")

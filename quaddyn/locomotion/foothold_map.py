@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +20,8 @@ from ..urdf.tree import Array
 from .morphology import Morphology
 from .swing import APEX_PHASE, EVEN_TERRAIN_TOLERANCE, OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTiming
 
+#: Number of steps that contradict the map, less half of the others, before a warning: two of each foot.
+N_COMPARED_STEPS = 8
 #: Half the side of the patch of ground around a foothold that should be flat [cells].
 PATCH_RADIUS = 3
 
@@ -187,6 +190,8 @@ CELL_SIZE, HALF_WIDTH = 0.04, 1.6
 SEARCH_RADIUS = 6
 #: Minimum difference of heights that were read twice at which the terrain counts as changed.
 MAX_HEIGHT_CHANGE = 0.02
+#: Distance of a stance foot from the ground of the map around it above which they contradict each other.
+MAX_STANCE_DEVIATION = 0.1
 #: Slope, roughness and distance from the nominal foothold that cost 1.
 SLOPE_SCALE, ROUGHNESS_SCALE, DEVIATION_SCALE = 0.7, 0.012, 0.15
 
@@ -381,6 +386,7 @@ class FootholdMap:
 
     __slots__ = (
         "_age",
+        "_contradictions",
         "_has_warned",
         "_height_function",
         "_morphology",
@@ -404,6 +410,36 @@ class FootholdMap:
         self._age, self._has_warned = 0.0, False
         self.window = TerrainWindow.empty(0.0, 0.0, morphology.length)
         self._slope = np.zeros(2)
+        self._contradictions = 0.0  # number of steps that contradict the map, less half of the others
+
+    def compare_stance(self, x: float, y: float, z: float) -> None:
+        """Compares the map with the contact point (x, y, z) [m] of a foot that stood there; once for each step.
+
+        Warns:
+            RuntimeWarning: feet stood far from the ground of the map in `N_COMPARED_STEPS` steps, or more; half of the
+                steps in which they did not is subtracted; once.
+        """
+        index = self.window.find_cell(x, y)
+        if index is None or self._contradictions >= N_COMPARED_STEPS:
+            return
+        i, j = index
+        around = self.window.heights[i - 1 : i + 2, j - 1 : j + 2]  # a foot may stand across an edge
+        if not np.isfinite(around).all():
+            return
+        lowest, highest = float(around.min()), float(around.max())
+        deviation = z - min(max(z, lowest), highest)
+        if abs(deviation) <= MAX_STANCE_DEVIATION * self._morphology.length:
+            self._contradictions = max(self._contradictions - 0.5, 0.0)
+            return
+        self._contradictions += 1.0
+        if self._contradictions >= N_COMPARED_STEPS:
+            warnings.warn(
+                f"terrain: the feet stand far from the ground of the map, the last one {abs(deviation):.2g} m "
+                f"{'above' if deviation > 0.0 else 'below'} it at x = {x:.2f}, y = {y:.2f}, z = {z:.2f} m; check its "
+                "origin, axes and unit, and the measured position of the base",
+                RuntimeWarning,
+                stacklevel=8,
+            )
 
     def advance(self, x: float, y: float, dt: float) -> None:
         """Updates the window for a robot at (x, y) [m] after `dt` [s], if it has moved or some time has passed.

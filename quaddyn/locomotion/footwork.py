@@ -740,7 +740,7 @@ class Footwork:
         contacts: record of the contacts of a tick, likewise.
     """
 
-    __slots__ = ("_body", "_is_map_known", "_morphology", "_source", "_windows", "contacts", "state")
+    __slots__ = ("_body", "_had_stance", "_is_map_known", "_morphology", "_source", "_windows", "contacts", "state")
 
     def __init__(self, morphology: Morphology, reach: Array) -> None:
         self._morphology = p = morphology
@@ -755,6 +755,7 @@ class Footwork:
         self._body, self.contacts = make_body_parameters(morphology), allocate_foot_contacts()
         self._windows: list[TerrainWindow | None] = [None] * len(FEET)  # of the selections
         self._is_map_known = False
+        self._had_stance = [False] * len(FEET)  # whether the last stance was compared with the map
 
     @property
     def swings(self) -> dict[int, SwingTrajectory]:
@@ -797,11 +798,15 @@ class Footwork:
             foothold_map: foothold map.
         """
         terrain, swings = self.state.terrain, self.state.swings.is_swinging.tolist()
-        points = feet - self._morphology.radii[:, None] * normals
+        points, had_stance = feet - self._morphology.radii[:, None] * normals, self._had_stance
         for i, (in_stance, is_swinging) in enumerate(zip(scheduler.stance_mask.tolist(), swings, strict=True)):
             if is_swinging and in_stance:
                 terrain.is_ground_known[i] = foothold_map.normal(*points[i].tolist()) is not None
+                had_stance[i] = False
             elif not is_swinging and not in_stance:
+                if not had_stance[i]:
+                    had_stance[i] = True
+                    foothold_map.compare_stance(*ground.points[i].tolist())
                 direction = foothold_map.lift_direction(*ground.points[i, :2].tolist())
                 terrain.has_lift_direction[i] = direction is not None
                 if direction is not None:
