@@ -7,6 +7,7 @@ quaternion with w first.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -237,8 +238,9 @@ class LaneMotionCheck:
     def __init__(self, robot: Robot, dt: float) -> None:
         self._sums = make_tick_displacements(robot, dt)
         self._is_inconsistent: Callable[..., bool] | None = None
+        self._position, self._velocity = np.zeros(3), np.zeros(3)
         self._lane, self._evaluations, self._has_free_root = 0, 0, robot.root == "free"
-        self.is_active = self._has_free_root or robot.nq == robot.nv
+        self.is_active = self._has_free_root or robot.nq == robot.nv >= 3
 
     def update(self, q: Array, v: Array) -> str:
         """Compares one tick, and returns a sentence about another period or convention, "" if there is none.
@@ -249,16 +251,15 @@ class LaneMotionCheck:
         """
         sums, lane = self._sums, self._lane
         q_lane, v_lane = q[lane], v[lane]
-        position, velocity = np.zeros(3), np.zeros(3)
-        if not (np.isfinite(q_lane).all() and np.isfinite(v_lane).all()):
+        position, velocity = self._position, self._velocity
+        if not math.isfinite(float(np.vdot(q_lane, q_lane) + np.vdot(v_lane, v_lane))):
             self._begin((lane + 1) % len(q))
             return ""
-        if self._has_free_root:
-            axis, w = q_lane[3:6], q_lane[6]
-            turn = 2.0 * np.cross(axis, v_lane[:3])
-            position[:], velocity[:] = q_lane[:3], v_lane[:3] + w * turn + np.cross(axis, turn)
-        else:
-            position[: len(q_lane[:3])], velocity[: len(v_lane[:3])] = q_lane[:3], v_lane[:3]
+        position[:], velocity[:] = q_lane[:3], v_lane[:3]
+        if self._has_free_root:  # numbers, since products of short arrays would take ten times as long
+            (x, y, z, w), (a, b, c) = q_lane[3:7].tolist(), v_lane[:3].tolist()
+            i, j, k = 2.0 * (y * c - z * b), 2.0 * (z * a - x * c), 2.0 * (x * b - y * a)
+            velocity[:] = a + w * i + y * k - z * j, b + w * j + z * i - x * k, c + w * k + x * j - y * i
         if self._is_inconsistent is None:
             self._is_inconsistent = has_inconsistent_motion.bind(sums)
         ticks = sums.ticks
