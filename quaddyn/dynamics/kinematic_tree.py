@@ -144,20 +144,18 @@ def make_kinematic_tree(
     offset = np.zeros(len(joints))
     row = v
     parent_row = model.createData().parents_fromRow
-    row_dof, dof_parent = np.arange(model.nv, dtype=np.int64), integers(parent_row)
+    row_dof = np.arange(model.nv, dtype=np.int64)
     dof_count = integers(joint.nv for joint in joints)
     follows, rotors = np.full((2, len(joints)), -1, dtype=np.int64), np.zeros(len(joints))
     if isinstance(coupling, LoopCoupling):
         q, v, row, row_dof, parent_row = _make_loop_rows(model, coupling, q, v, dof_count, follows)
         rotors[follows[1] >= 0] = model.armature[follows[1][follows[1] >= 0]]
-        dof_parent = np.arange(-1, len(coupling.v_index) - 1, dtype=np.int64)
     elif coupling is not None:
         for i in range(1, len(joints)):
             multiplier[i], offset[i] = coupling.q_scale[q[i]], coupling.q_offset[q[i]]
         q, v, row_dof = (
             np.array(indices, dtype=np.int64) for indices in (coupling.q_from[q], coupling.v_from[v], coupling.v_from)
         )
-        dof_parent = np.arange(-1, len(coupling.v_index) - 1, dtype=np.int64)
     return KinematicTree(
         integers(kinds),
         integers(model.parents),
@@ -174,7 +172,7 @@ def make_kinematic_tree(
         axes,
         inertias,
         inertias[1] if len(joints) > 1 else np.zeros(INERTIA),
-        dof_parent,
+        find_dof_parents(model, coupling),
         armature.copy(),
         model.gravity.linear.copy(),
         coupling.closures if isinstance(coupling, LoopCoupling) else empty_closures(),
@@ -182,6 +180,13 @@ def make_kinematic_tree(
         follows[1],
         rotors,
     )
+
+
+def find_dof_parents(model: pin.Model, coupling: MimicCoupling | LoopCoupling | None) -> IntVector:
+    """Returns `KinematicTree.dof_parent` of a Pinocchio model; for the arguments see `make_kinematic_tree`."""
+    if coupling is not None:
+        return np.arange(-1, len(coupling.v_index) - 1, dtype=np.int64)
+    return np.array(model.createData().parents_fromRow[: model.nv], dtype=np.int64)
 
 
 def inertia_entries(body: pin.Inertia) -> Array:

@@ -1,11 +1,11 @@
 """`ContactForceEstimator`: contact forces from the residual of a momentum observer.
 
-The fit of contact forces to a generalized force minimizes ``|A f - b|`` with minimum norm of f, ``A = L^-1 J^T`` and
-``b = L^-1 r`` with ``M = L L^T``, or selected rows of J^T and r.  Where a shifted Cholesky factorization of ``G = A^T
-A`` proves that no singular value of A is below the tolerance, the normal equations are solved and corrected once, which
-is as accurate as a QR factorization (Björck 1987, *Stability analysis of the method of seminormal equations for linear
-least squares problems*); otherwise by singular values from Jacobi rotations of A's columns (Golub and Van Loan, *Matrix
-Computations*, 4th edition, section 8.6.3).
+The fit of contact forces to a generalized force minimizes ``|A f - b|`` with minimum norm of f, ``A = L^-T J^T`` and
+``b = L^-T r`` with ``M = L^T L``, or selected rows of J^T and r.  Where a shifted Cholesky factorization of
+``G = A^T A`` proves that no singular value of A is below the tolerance, the normal equations are solved and corrected
+once, which is as accurate as a QR factorization (Björck 1987, *Stability analysis of the method of seminormal equations
+for linear least squares problems*); otherwise by singular values from Jacobi rotations of A's columns (Golub and Van
+Loan, *Matrix Computations*, 4th edition, section 8.6.3).
 
 Positions and velocities of points on the robot's bodies are computed here, too.  All of it is compiled.
 """
@@ -20,9 +20,13 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from ..compiler import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, entry, local
+from ..compiler.lanes import axpy, copy_columns, dot, gemm, gemv, scale
+from ..compiler.linalg import aligned, cholesky, padded
 from ..contact import ContactSet
 from ..deprecation import renamed_attributes
 from ..dynamics import State
+from ..dynamics.inertia_factor import factorize
+from ..dynamics.kinematic_tree import find_dof_parents
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_number
 from ..robot.robot import Robot
@@ -103,17 +107,21 @@ class ContactSetArrays(NamedTuple):
     use_inertia_metric: bool  # whether all rows of ``J^T f = r`` are used, in the metric M^-1
     actuated_rows: IntVector  # rows that are used otherwise
     tolerance: float  # ratio to the largest singular value below which others count as zero
+    dof_parent: IntVector  # (nv,) see `KinematicTree`
 
 
 class ForceFitWorkspace(NamedTuple):
     """Preallocated arrays of a fit of up to k force components to m rows."""
 
-    M: Matrix  # (nv, nv) overwritten by its factor L
+    M: Matrix  # (nv, nv) lower triangle, overwritten by its factor L
     J: Matrix  # (k, nv) Jacobian of the active contacts
-    A: Matrix  # (k, m) transpose of A
+    A: Matrix  # (m, k + 1) A, and b as the last column
+    A_transposed: Matrix  # (k, m)
     b: Vector  # (m,)
-    G: Matrix  # (k, k)
-    factor: Matrix  # (k, k)
+    G: Matrix  # (k, k) A^T A
+    shifted: Matrix  # (k, k) the same minus a multiple of the identity
+    factor: Matrix  # (k, k) its upper triangular factor
+    inverse_diagonal: Vector  # (k,) reciprocals of the diagonal of `factor`
     V: Matrix  # (k, k)
     forces: Vector  # (k,)
     step: Vector  # (k,)
@@ -137,121 +145,73 @@ def make_contact_set_arrays(robot: Robot, contacts: ContactSet, *, joints: bool,
         use_inertia_metric=not joints,
         actuated_rows=np.array(robot.actuated_index, np.int64),
         tolerance=tolerance,
+        dof_parent=find_dof_parents(robot.model, robot.coupling),
     )
 
 
 def make_force_fit_workspace(k: int, nv: int) -> ForceFitWorkspace:
-    """Allocates the arrays of a fit of k force components to nv generalized forces."""
+    """Allocates the arrays of a fit of k force components to nv generalized forces, padded for SIMD lanes."""
     return ForceFitWorkspace(
         M=np.zeros((nv, nv)),
         J=np.zeros((k, nv)),
-        A=np.zeros((k, nv)),
-        b=np.zeros(nv),
-        G=np.zeros((k, k)),
-        factor=np.zeros((k, k)),
+        A=aligned(nv, padded(k + 1)),
+        A_transposed=aligned(k, padded(nv)),
+        b=aligned(padded(nv)),
+        G=aligned(k, padded(k)),
+        shifted=aligned(k, padded(k)),
+        factor=aligned(k, padded(k)),
+        inverse_diagonal=np.zeros(k),
         V=np.zeros((k, k)),
         forces=np.zeros(k),
-        step=np.zeros(k),
+        step=aligned(padded(k)),
         residual=np.zeros(nv),
     )
-
-
-@compiled(inline=False)
-def factor_in_place(M: Matrix, n: int) -> bool:
-    """Factors ``M = L L^T`` in place, with the diagonal of L inverted; returns False if M is not positive."""
-    for i in range(n):
-        for j in range(i + 1):
-            s = M[i, j]
-            for k in range(j):
-                s -= M[i, k] * M[j, k]
-            if i == j:
-                if not s > 0.0:
-                    return False
-                M[i, i] = 1.0 / math.sqrt(s)
-            else:
-                M[i, j] = s * M[j, j]
-    return True
-
-
-@compiled(inline=False)
-def solve_lower(L: Matrix, n: int, x: Vector) -> None:
-    """Computes ``x = L^-1 x`` in place, L from `factor_in_place`; leading zeros of x are skipped."""
-    first = 0
-    while first < n and x[first] == 0.0:
-        first += 1
-    for i in range(first, n):
-        s = x[i]
-        for k in range(first, i):
-            s -= L[i, k] * x[k]
-        x[i] = s * L[i, i]
-
-
-@compiled(inline=False)
-def solve_upper(L: Matrix, n: int, x: Vector) -> None:
-    """Computes ``x = L^-T x`` in place, L from `factor_in_place`."""
-    for i in range(n - 1, -1, -1):
-        s = x[i] * L[i, i]
-        x[i] = s
-        for k in range(i):
-            x[k] -= L[i, k] * s
-
-
-@compiled()
-def dot(x: Vector, y: Vector, m: int) -> float:
-    """Computes the dot product of the first m entries of two vectors."""
-    s = 0.0
-    for i in range(m):
-        s += x[i] * y[i]
-    return s
 
 
 @compiled(inline=False)
 def is_full_rank(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> bool:
     """Returns whether all singular values of A are provably above the tolerance; computes ``w.G = A^T A``."""
     max_row_sum = 0.0
-    for i in range(k):
-        for j in range(i + 1):
-            s = dot(w.A[i], w.A[j], m)
-            w.G[i, j] = s
-            w.G[j, i] = s
+    gemm(w.G, w.A_transposed, w.A, k, m, k)
     for i in range(k):
         s = 0.0
         for j in range(k):
             s += abs(w.G[i, j])
         max_row_sum = max(max_row_sum, s)  # no eigenvalue is larger
-    scale = max(tolerance, MIN_PROVABLE_TOLERANCE)
+    threshold = max(tolerance, MIN_PROVABLE_TOLERANCE)
+    copy_columns(w.shifted, w.G, k, k)
     for i in range(k):
-        for j in range(i + 1):
-            w.factor[i, j] = w.G[i, j]
-        w.factor[i, i] -= scale * scale * max_row_sum
-    return k <= m and factor_in_place(w.factor, k)
+        w.shifted[i, i] -= threshold * threshold * max_row_sum
+    return k <= m and cholesky(w.shifted, w.factor, k, 0.0)
 
 
 @compiled(inline=False)
 def solve_normal_equations(w: ForceFitWorkspace, k: int, m: int) -> bool:
     """Solves ``G f = A^T b``, and once more for the residual of b; returns False if G is not positive definite."""
-    for i in range(k):
-        for j in range(i + 1):
-            w.factor[i, j] = w.G[i, j]
-        w.forces[i] = 0.0
-    if not factor_in_place(w.factor, k):
+    factor, inverse, step = w.factor, w.inverse_diagonal, w.step
+    if not cholesky(w.G, factor, k, 0.0):
         return False
+    for i in range(k):
+        w.forces[i] = 0.0
+        inverse[i] = 1.0 / factor[i, i]
     for _ in range(2):
+        gemv(step, w.b, w.A, m, k)
         for i in range(k):
-            w.step[i] = dot(w.A[i], w.b, m)
-        solve_lower(w.factor, k, w.step)
-        solve_upper(w.factor, k, w.step)
+            step[i] *= inverse[i]
+            for j in range(i + 1, k):
+                step[j] -= factor[i, j] * step[i]
+        for i in range(k - 1, -1, -1):
+            step[i] = (step[i] - dot(factor[i, i + 1 :], step[i + 1 :], k - i - 1)) * inverse[i]
         for i in range(k):
-            w.forces[i] += w.step[i]
-            for j in range(m):
-                w.b[j] -= w.A[i, j] * w.step[i]
+            w.forces[i] += step[i]
+            axpy(w.b, -step[i], w.A_transposed[i], m)
     return True
 
 
 @compiled(inline=False)
 def solve_by_svd(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> int:
     """Solves the fit with the singular values of A above the tolerance; returns their number."""
-    A, V = w.A, w.V
+    A, V = w.A_transposed, w.V
     for i in range(k):
         w.forces[i] = 0.0
         for j in range(k):
@@ -290,6 +250,14 @@ def solve_by_svd(w: ForceFitWorkspace, k: int, m: int, tolerance: float) -> int:
     return rank
 
 
+@compiled()
+def write_transposed_row(w: ForceFitWorkspace, j: int, k: int, r: Vector, out: Vector) -> None:
+    """Writes row j of J^T, of k entries, and of the generalized force r."""
+    for i in range(k):
+        out[i] = w.J[i, j]
+    out[k] = r[j]
+
+
 @entry("the contact forces")
 def solve_contact_forces(t: ContactSetArrays, w: ForceFitWorkspace, k: int, r: Vector) -> int:
     """Computes the contact forces that minimize ``|J^T f - r|`` and writes them to ``w.forces``.
@@ -305,24 +273,26 @@ def solve_contact_forces(t: ContactSetArrays, w: ForceFitWorkspace, k: int, r: V
     Returns:
         The number of singular values above the tolerance.
     """
-    n, m = len(r), len(t.actuated_rows)
-    for i in range(n):
-        w.residual[i] = r[i]
+    n, m, A = len(r), len(t.actuated_rows), w.A
+    w.residual[:] = r
     if not t.use_inertia_metric:
         for j in range(m):
-            w.b[j] = r[t.actuated_rows[j]]
-            for i in range(k):
-                w.A[i, j] = w.J[i, t.actuated_rows[j]]
+            write_transposed_row(w, t.actuated_rows[j], k, r, A[j])
     else:
         m = n
-        factor_in_place(w.M, n)
         for j in range(n):
-            w.b[j] = r[j]
-        solve_lower(w.M, n, w.b)
+            write_transposed_row(w, j, k, r, A[j])
+        factorize(w.M, t.dof_parent)
+        for i in range(n - 1, -1, -1):  # A = L^-T A
+            scale(A[i], A[i], 1.0 / w.M[i, i], k + 1)
+            j = t.dof_parent[i]
+            while j >= 0:
+                axpy(A[j], -w.M[i, j], A[i], k + 1)
+                j = t.dof_parent[j]
+    for j in range(m):
+        w.b[j] = A[j, k]
         for i in range(k):
-            for j in range(n):
-                w.A[i, j] = w.J[i, j]
-            solve_lower(w.M, n, w.A[i])
+            w.A_transposed[i, j] = A[j, i]
     rank = k
     if not (is_full_rank(w, k, m, t.tolerance) and solve_normal_equations(w, k, m)):
         rank = solve_by_svd(w, k, m, t.tolerance)

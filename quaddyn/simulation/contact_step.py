@@ -23,10 +23,11 @@ from ..contact.solvers.frictional_core import (
     get_max_rounds,
     solve_contact_problem,
 )
+from ..dynamics.inertia_factor import factorize, solve_all_transposed, solve_lower, solve_transposed
 from ..dynamics.joint_placements import transform_point
 from .actuators import close_backlash
 from .plant_data import ContactLaw, SphereContacts, StepDynamics, StepModel, StepState, find_joint_stops
-from .terms import StepTerms, factorize, solve_all_transposed, solve_lower, solve_transposed
+from .terms import StepTerms
 from .terrain import collide_range, may_be_in_reach
 
 #: Maximum number of repeated computations of joint friction, and the ratio to Coulomb friction above which it repeats.

@@ -8,22 +8,16 @@ that no digits are lost far from the world's origin.
 
 Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapters 5 (bias) and 6 (inertia).
 
-Factorization of an inertia that keeps its zeros, ``M = L^T L`` from the leaves of the tree to its root; compiled.
-
-Two limbs that meet only at the root have no common entry in M, and none in L (Featherstone 2008, *Rigid Body Dynamics
-Algorithms*, sec. 6.5). `parent` (nv,) is the preceding degree of freedom of each one, -1 at the root.
-
 Mechanical energy at the end of a step, from terms that the next step needs anyway; compiled.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import IntVector, Matrix, Record, Vector, compiled, local
+from ..compiler import Matrix, Record, Vector, compiled, local
 from ..dynamics.joint_placements import PlacedJoints, make_placed_joints, transform_point, write_jacobian_rows
 from ..dynamics.kinematic_tree import INERTIA, KinematicTree, PointForces
 from ..robot.loop_solver import drift_all
@@ -280,69 +274,6 @@ def compute_push_forces(bodies: KinematicTree, terms: StepTerms, pushes: PointFo
         while d >= 0:
             out[bodies.row_dof[d]] += _scalar_product(J[d], wrench)
             d = parent_row[d]
-
-
-@compiled()
-def factorize(L: Matrix, parent: IntVector) -> bool:
-    """Factors the matrix ``M = L^T L`` whose lower triangle is in `L` in place.
-
-    Returns:
-        False if M is not positive definite.
-    """
-    for k in range(len(parent) - 1, -1, -1):
-        if not L[k, k] > 0.0:
-            return False
-        L[k, k] = math.sqrt(L[k, k])
-        inverse = 1.0 / L[k, k]
-        i = parent[k]
-        while i >= 0:
-            L[k, i] *= inverse
-            i = parent[i]
-        i = parent[k]
-        while i >= 0:
-            j = i
-            while j >= 0:
-                L[i, j] -= L[k, i] * L[k, j]
-                j = parent[j]
-            i = parent[i]
-    return True
-
-
-@compiled()
-def solve_transposed(L: Matrix, parent: IntVector, x: Vector, last: int) -> None:
-    """Computes ``x <- L^-T x`` for an x that is zero except at `last` and its ancestors."""
-    i = last
-    while i >= 0:
-        _eliminate_entry(L, parent, x, i)
-        i = parent[i]
-
-
-@compiled()
-def solve_all_transposed(L: Matrix, parent: IntVector, x: Vector) -> None:
-    """Computes ``x <- L^-T x``."""
-    for i in range(len(x) - 1, -1, -1):
-        _eliminate_entry(L, parent, x, i)
-
-
-@compiled()
-def _eliminate_entry(L: Matrix, parent: IntVector, x: Vector, i: int) -> None:
-    """Computes entry i of ``L^-T x`` and subtracts its contribution from its ancestors."""
-    x[i] /= L[i, i]
-    j = parent[i]
-    while j >= 0:
-        x[j] -= L[i, j] * x[i]
-        j = parent[j]
-
-
-@compiled()
-def solve_lower(L: Matrix, parent: IntVector, x: Vector) -> None:
-    """Computes ``x <- L^-1 x``."""
-    for i in range(len(x)):
-        j = parent[i]
-        while j >= 0:
-            x[i] -= L[i, j] * x[j]
-            j = parent[j]
-        x[i] /= L[i, i]
 
 
 #: Tolerated energy error per second: a fraction of the kinetic energy plus the power that lifts the robot at these
