@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -290,7 +291,7 @@ def test_compiled_com_preview_equals_python(seed: int) -> None:
     g.last_swing[:] = np.full(4, np.inf) if seed % 2 else g.first_swing + rng.integers(-1, 3, 4)
     compute_force_profile(g.force_profile, g.phase_offsets, g.duty_factor)
     path.position[:], path.yaw, path.velocity[:] = rng.normal(size=2), rng.normal(), rng.normal(size=3)
-    preview = com_preview.PreviewParameters.from_values(gravity=9.81, height=0.4, frequency=5.0, step=0.004)
+    preview = com_preview.make_preview_parameters(SimpleNamespace(gravity=9.81, height=0.4, natural_frequency=5.0))
     reference = com_preview.ComReference.allocate(cop=2, dcm=2, load_fractions=4)
     stance, feet, offset = rng.normal(size=(4, 2)), rng.normal(size=(4, 3)), rng.normal(size=(2, 3))
     assert_compiled_equals_python(com_preview.update_com_reference, preview, g, path, stance, feet, offset, reference)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..compiler import (
     LANE_WIDTH,
     Lanes,
@@ -20,6 +22,7 @@ from ..compiler import (
     min8,
     select8,
     store8,
+    sum8,
 )
 from .gait import LOADING_TIME, N_CYCLE_SAMPLES, GaitState, clamp, compute_period, compute_swing_number
 from .morphology import Morphology
@@ -43,6 +46,10 @@ class PreviewParameters(Record):
     height: float  # of the center of mass [m]
     frequency: float  # natural frequency at constant height [1/s]
     step: float  # time between samples [s]
+    # Weights of the pressure at the samples, and of the steady motion behind the last one, in the bounded divergent
+    # component at constant height; their sum is 1.
+    weights: Vector  # (N,)
+    end_weight: float
 
 
 class ComReference(Record):
@@ -95,7 +102,7 @@ def compute_load_fractions(x: Lanes, begin: float, end: float) -> Lanes:
 
 
 @compiled(inline=False)
-def sample_cop(
+def sample_loads(
     g: GaitState,
     path: PathState,
     stance: Matrix,
@@ -104,8 +111,8 @@ def sample_cop(
     cop: Matrix,
     loads: Matrix,
     load_fractions: Vector,
-) -> None:
-    """Samples the center of pressure: the mean of the footholds, weighted with their loads; in flight the previous one.
+) -> float:
+    """Samples the loads of the feet and their footholds, and returns the smallest load of all feet together.
 
     Args:
         g: phases of the gait.
@@ -113,7 +120,7 @@ def sample_cop(
         stance: (4, 2) nominal positions of the feet about the path reference, heading axes [m].
         feet: (4, 3) present positions of the feet, world [m].
         step: time between samples [s].
-        cop: (2, N) center of pressure at each sample, world [m]; written.
+        cop: (2, N) sum of the footholds, world [m], weighted with their loads, at each sample; written.
         loads: (2, N) sum of the loads of all feet at each sample, and the part of it on coming footholds; written.
         load_fractions: (4,) present load fractions of the feet; written.
     """
@@ -127,6 +134,7 @@ def sample_cop(
         first, last, offset = g.first_swing[foot], g.last_swing[foot], g.phase_offsets[foot]
         px, py, present, k = feet[foot, 0], feet[foot, 1], compute_swing_number(g, foot), 0
         number = present
+        now[0] = 0.0
         while k < count:  # one cycle of the foot after the other
             if x[k] - offset >= number + 1.0 and number <= last:
                 number = clamp(math.floor(x[k] - offset), first, last + 1.0)
@@ -136,7 +144,10 @@ def sample_cop(
             stop = find_next_cycle(x, offset, number, k) if number <= last else count
             begin = number if number > first else -math.inf
             end = number + duty if number <= last else math.inf
-            for i in range(k // LANE_WIDTH * LANE_WIDTH, stop, LANE_WIDTH):
+            loaded = stop
+            if number <= last:  # from the lift-off on, the foot carries no load
+                loaded = min(stop, int((end + offset - x[0]) / (x[1] - x[0])) + 2)
+            for i in range(k // LANE_WIDTH * LANE_WIDTH, loaded, LANE_WIDTH):
                 load = compute_load_fractions(load8(x, i) - broadcast8(offset), begin, end)
                 load = mask_range8(load, k - i, stop - i)
                 if k == 0 and i == 0:
@@ -150,16 +161,61 @@ def sample_cop(
         load_fractions[foot] = now[0]
     for foot in range(4):
         load_fractions[foot] /= max(loads[0, 0], 1e-12)
+    smallest = broadcast8(math.inf)
+    for i in range(0, count, LANE_WIDTH):
+        smallest = min8(smallest, load8(loads, 0, i))
+    store8(smallest, now, 0)
+    for i in range(1, LANE_WIDTH):
+        now[0] = min(now[0], now[i])
+    return now[0]
+
+
+@compiled()
+def sample_cop(feet: Matrix, cop: Matrix, loads: Matrix) -> None:
+    """Samples the center of pressure: the mean of the footholds, weighted with their loads; in flight the previous one.
+
+    Args:
+        feet: (4, 3) present positions of the feet, world [m].
+        cop: see `sample_loads`; the sums are replaced by means.
+        loads: see `sample_loads`; the loads on coming footholds are replaced by fractions of all loads.
+    """
     zx = 0.25 * (feet[0, 0] + feet[1, 0] + feet[2, 0] + feet[3, 0])
     zy = 0.25 * (feet[0, 1] + feet[1, 1] + feet[2, 1] + feet[3, 1])
     future_load = 0.0
-    for k in range(count):
+    for k in range(N_SAMPLES):
         # The last sample of a flight phase has the pressure of the touchdown: the force rises after the touchdown only.
-        i = k + 1 if loads[0, k] == 0.0 and k + 1 < count else k
+        i = k + 1 if loads[0, k] == 0.0 and k + 1 < N_SAMPLES else k
         if loads[0, i] > 0.0:
             scale = 1.0 / loads[0, i]
             zx, zy, future_load = scale * cop[0, i], scale * cop[1, i], scale * loads[1, i]
         cop[0, k], cop[1, k], loads[1, k] = zx, zy, future_load
+
+
+@compiled(inline=False)
+def preview_at_constant_height(
+    preview: PreviewParameters, x: float, y: float, cop: Matrix, loads: Matrix, reference: ComReference
+) -> None:
+    """Computes the reference of `preview_com` without flight phases: means with constant weights.
+
+    Args:
+        preview: parameters of the preview.
+        x: divergent component of the steady motion at the last sample, world [m].
+        y: its second component [m].
+        cop: see `sample_loads`.
+        loads: see `sample_loads`.
+        reference: written.
+    """
+    sum_x, sum_y, future = broadcast8(0.0), broadcast8(0.0), broadcast8(0.0)
+    for i in range(0, N_SAMPLES, LANE_WIDTH):
+        weight = load8(preview.weights, i) / load8(loads, 0, i)
+        sum_x += weight * load8(cop, 0, i)
+        sum_y += weight * load8(cop, 1, i)
+        future += weight * load8(loads, 1, i)
+    reference.cop[0], reference.cop[1] = cop[0, 0] / loads[0, 0], cop[1, 0] / loads[0, 0]
+    reference.dcm[0] = preview.end_weight * x + sum8(sum_x)
+    reference.dcm[1] = preview.end_weight * y + sum8(sum_y)
+    reference.foothold_gain = preview.end_weight + sum8(future)
+    reference.frequency = preview.frequency
 
 
 @compiled()
@@ -243,14 +299,18 @@ def preview_com(
     """
     cop, loads, stiffness = local(2, N_SAMPLES), local(2, N_SAMPLES), local(2, N_CYCLE_SAMPLES + 1)
     step, frequency = preview.step, preview.frequency
-    sample_cop(g, path, stance, feet, step, cop, loads, reference.load_fractions)
-    sample_stiffness(preview, g, stiffness)
+    min_load = sample_loads(g, path, stance, feet, step, cop, loads, reference.load_fractions)
     last = N_SAMPLES - 1
-    a, b = 1.0, 1.0 / frequency
     # From the last sample on, the pressure follows the path reference.
     x, y = compute_displacement(path, last * step)
     velocity_x, velocity_y = compute_world_velocity(path, last * step)
     x, y = path.position[0] + x + velocity_x / frequency, path.position[1] + y + velocity_y / frequency
+    if g.force_profile.is_constant and min_load > 0.0:
+        preview_at_constant_height(preview, x, y, cop, loads, reference)
+        return
+    sample_cop(feet, cop, loads)
+    sample_stiffness(preview, g, stiffness)
+    a, b = 1.0, 1.0 / frequency
     future_weight, step_cycles, sample_rate = 1.0, step / compute_period(g), 1.0 / step
     stiffness_now, cosh, sinh_over_rate, rate_sinh = -1.0, 1.0, 0.0, 0.0
     stiffness_next, integral_next = frequency * frequency, 0.0
@@ -342,7 +402,14 @@ def make_preview_parameters(morphology: Morphology) -> PreviewParameters:
     """Creates the parameters of the preview of a robot."""
     p, omega = morphology, morphology.natural_frequency
     step = HORIZON_TIME_CONSTANTS / omega / (N_SAMPLES - 1)
-    return PreviewParameters.from_values(gravity=p.gravity, height=p.height, frequency=omega, step=step)
+    # The integral of ``omega e^(-omega t) z(t)`` for z that is linear between samples; the means of the exponential
+    # over the intervals between samples, and the differences of adjacent ones.
+    decay = np.exp(-omega * step * np.arange(N_SAMPLES))
+    means = -np.diff(decay) / (omega * step)
+    weights = -np.diff(means, prepend=1.0, append=decay[-1])
+    return PreviewParameters.from_values(
+        gravity=p.gravity, height=p.height, frequency=omega, step=step, weights=weights, end_weight=float(decay[-1])
+    )
 
 
 def allocate_com_reference() -> ComReference:
