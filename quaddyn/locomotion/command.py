@@ -21,12 +21,13 @@ from ..urdf.tree import Array
 from ..wbc import Command
 from ..wbc.explanation import DEFAULT_MAX_LINES
 from .foothold import Foothold
-from .footwork import FootworkSnapshot
+from .footwork import Footwork, FootworkState, make_selections
 from .jump_plan import JumpPlan
+from .leg_margins import LegMargins
 from .modes import LocomotionMode
 from .morphology import FEET
 from .state_fields import RecordSnapshot
-from .swing import SwingTrajectory
+from .swing import SwingTrajectory, list_swings
 from .velocity_limits import REASON_TEXTS, LimitReason
 from .walking import TickReport
 
@@ -53,24 +54,39 @@ class WalkDetails:
     """Attributes of a `LocomotionCommand` that are read seldom.
 
     Args:
-        source: source of the copies of the report of a tick.
-        footwork: swings and footholds of the tick.
+        reports: source of copies of the report of a tick.
+        footwork: swings and footholds.
+        margins: reach and shank margins of the robot's legs.
         reason: text of the reason for a limit of the velocity that depends on robot or terrain.
         carrying: names of the feet that are to carry load.
         measured: names of the feet in contact; None without foot sensors.
     """
 
-    __slots__ = ("_carrying", "_footwork", "_measured", "_memory", "_reason", "_report", "_source")
+    __slots__ = (
+        "_carrying",
+        "_footwork",
+        "_footwork_memory",
+        "_margins",
+        "_measured",
+        "_reason",
+        "_report",
+        "_report_memory",
+        "_reports",
+        "_windows",
+    )
 
     def __init__(
         self,
-        source: RecordSnapshot[TickReport],
-        footwork: FootworkSnapshot,
+        reports: RecordSnapshot[TickReport],
+        footwork: Footwork,
+        margins: LegMargins,
         reason: str,
         carrying: tuple[str, ...],
         measured: tuple[str, ...] | None,
     ) -> None:
-        self._source, self._memory, self._footwork = source, source.take(), footwork
+        self._reports, self._report_memory = reports, reports.take()
+        self._footwork, self._footwork_memory = footwork, footwork.snapshots.take()
+        self._windows, self._margins = tuple(footwork.windows), margins
         self._reason, self._carrying, self._measured = reason, carrying, measured
         self._report: TickReport | None = None
 
@@ -78,7 +94,7 @@ class WalkDetails:
         """Returns an attribute of the command."""
         report = self._report
         if report is None:
-            report = self._report = self._source.restore(self._memory)
+            report = self._report = self._reports.restore(self._report_memory)
         match name:
             case "desired_cop":
                 return report.cop
@@ -90,9 +106,11 @@ class WalkDetails:
                 depends = report.reason in (LimitReason.LEGS_ON_SLOPE, LimitReason.TERRAIN_STEP)
                 return self._reason if depends else REASON_TEXTS[report.reason]
             case "swings":
-                return self._footwork.make_swings()
+                swings = list_swings(self._restore_footwork().swings)
+                return {FEET[i]: swing for i, swing in swings.items()}
             case "footholds":
-                return self._footwork.make_footholds()
+                selections = make_selections(self._restore_footwork(), self._windows)
+                return {FEET[i]: Foothold(selection, self._margins) for i, selection in selections.items()}
             case "detected_contacts":
                 if self._measured is not None:
                     return self._measured
@@ -107,6 +125,10 @@ class WalkDetails:
             case "model_mismatch":
                 return report.has_model_mismatch
         raise AttributeError(name)
+
+    def _restore_footwork(self) -> FootworkState:
+        """Returns the record of the footwork as it was at the tick."""
+        return self._footwork.snapshots.restore(self._footwork_memory)
 
 
 #: Beginning of the text of a clamped command, and reasons for a limit besides those of

@@ -111,7 +111,7 @@ class FlightPhaseController:
                 distance = jump.plan.touchdown_com_height - jump.plan.crouch_com_height
                 begin_landing(walking.landing, walking.records.walker.walk, float(distance))
         command = quad.wbc.compute(state, carrying)
-        walking.limit_torques(state, command, command.tau.copy())
+        walking.limit_torques(command, command.tau.copy())
         zero_velocity, cop = np.zeros(3), quad.path_reference.position.copy()
         return LocomotionCommand(
             quad.tau, quad.mode, carrying, command, cop, requested, zero_velocity, zero_velocity,
@@ -143,7 +143,7 @@ class FlightPhaseController:
         else:
             self._write_custom_references()
         command = quad.wbc.compute(state, carrying)
-        walking.limit_torques(state, command, command.tau.copy())
+        walking.limit_torques(command, command.tau.copy())
         zero_velocity, friction = np.zeros(3), quad.friction_model.friction
         return LocomotionCommand(
             quad.tau, quad.mode, carrying, command, cop.copy(), requested, zero_velocity, zero_velocity, NO_GROUND, {},

@@ -13,7 +13,7 @@ from ..compiler import IntVector, Matrix, Record, Vec3, Vector, compiled, entry,
 from ..urdf.tree import Array
 from ..wbc.tasks.motion_parameters import motion_parameters, set_has_reference
 from ..wbc.tasks.single_frame_task import FootTask
-from .foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE, Foothold, FootholdSelection
+from .foothold import DESCENT_BEGUN, PLACED_BEFORE_OBSTACLE, FootholdSelection
 from .foothold_map import FootholdMap, TerrainWindow
 from .gait import (
     GaitScheduler,
@@ -23,7 +23,7 @@ from .gait import (
     compute_time_to_mid_stance,
 )
 from .ground_plane import GroundPlane, GroundState, plane_height, plane_normal
-from .leg_margins import LegMargins, StanceInterval
+from .leg_margins import StanceInterval
 from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
 from .motion import CentroidalState, Motion
 from .path_reference import PathReference, PathState, compute_foothold
@@ -738,9 +738,11 @@ class Footwork:
     Attributes:
         state: record of the compiled functions.
         contacts: record of the contacts of a tick, likewise.
+        snapshots: source of copies of the state.
+        windows: terrain window of the selection of each foot, None without one.
     """
 
-    __slots__ = ("_body", "_had_stance", "_is_map_known", "_morphology", "_source", "_windows", "contacts", "state")
+    __slots__ = ("_body", "_had_stance", "_is_map_known", "_morphology", "contacts", "snapshots", "state", "windows")
 
     def __init__(self, morphology: Morphology, reach: Array) -> None:
         self._morphology = p = morphology
@@ -751,9 +753,9 @@ class Footwork:
         minimum = np.linalg.norm(p.nominal_stance - p.hips[:, :2], axis=1) + MIN_STEP_LENGTH * p.length
         self.state = allocate_footwork()
         self.state.max_hip_distance[:] = np.maximum(reach_distance, minimum)
-        self._source = RecordSnapshot(self.state)
+        self.snapshots = RecordSnapshot(self.state)
         self._body, self.contacts = make_body_parameters(morphology), allocate_foot_contacts()
-        self._windows: list[TerrainWindow | None] = [None] * len(FEET)  # of the selections
+        self.windows: list[TerrainWindow | None] = [None] * len(FEET)
         self._is_map_known = False
         self._had_stance = [False] * len(FEET)  # whether the last stance was compared with the map
 
@@ -765,19 +767,11 @@ class Footwork:
     @property
     def selections(self) -> dict[int, FootholdSelection]:
         """Data of the last foothold selection of each swing foot, by index."""
-        return make_selections(self.state, self._windows)
-
-    def take_snapshot(self, margins: LegMargins) -> FootworkSnapshot:
-        """Returns the present swings and foothold selections.
-
-        Args:
-            margins: reach and shank margins of the robot's legs.
-        """
-        return FootworkSnapshot(self._source, tuple(self._windows), margins)
+        return make_selections(self.state, self.windows)
 
     def restart(self) -> None:
         """Forgets the terrain of all foothold selections, after the record is reset."""
-        self._windows[:] = [None] * len(FEET)
+        self.windows[:] = [None] * len(FEET)
         self._is_map_known = self.state.terrain.is_known
 
     def set_map_known(self, is_known: bool) -> None:
@@ -878,7 +872,7 @@ class Footwork:
         if swing.progress > APEX_PHASE and abs(change) > EVEN_TERRAIN_TOLERANCE * p.length:
             position, reason = swing.target - offset, SelectionReason.DESCENT_BEGUN
         if aim_swing(state, self._body, scheduler.state, foot, position, normal, int(reason)):
-            self._windows[foot] = foothold_map.window
+            self.windows[foot] = foothold_map.window
         if swing.progress < APEX_PHASE:
             end, slope = position + offset, ground.slope
             minimum = compute_nominal_clearance(ground.state) * p.length
@@ -913,7 +907,7 @@ class Footwork:
         reason = int(SelectionReason.PLACED_BEFORE_OBSTACLE)
         add_clearance(state, self._body, ground.state, foot)
         aim_swing(state, self._body, scheduler.state, foot, np.array([x, y, z]), ground.normal, reason)
-        self._windows[foot] = foothold_map.window
+        self.windows[foot] = foothold_map.window
         ground.set_next_foothold(foot, x, y, z)
 
     def update_references(self, tasks: Mapping[str, Any], feet: Array) -> None:
@@ -934,36 +928,6 @@ class Footwork:
                 task.reference(feet[i])
             else:
                 task.reference(swing.position, swing.velocity, swing.acceleration)
-
-
-class FootworkSnapshot:
-    """Swings and foothold selections at one tick, which are read seldom.
-
-    Args:
-        source: source of the copies of the record.
-        windows: terrain windows of the selections.
-        margins: reach and shank margins of the robot's legs.
-    """
-
-    __slots__ = ("_margins", "_memory", "_source", "_windows")
-
-    def __init__(
-        self,
-        source: RecordSnapshot[FootworkState],
-        windows: tuple[TerrainWindow | None, ...],
-        margins: LegMargins,
-    ) -> None:
-        self._source, self._memory, self._windows, self._margins = source, source.take(), windows, margins
-
-    def make_swings(self) -> dict[str, SwingTrajectory]:
-        """Returns the `SwingTrajectory` of each swing foot, by name of the foot."""
-        state = self._source.restore(self._memory)
-        return {FEET[i]: swing for i, swing in list_swings(state.swings).items()}
-
-    def make_footholds(self) -> dict[str, Foothold]:
-        """Returns the next foothold of each swing foot, by name of the foot."""
-        selections = make_selections(self._source.restore(self._memory), self._windows)
-        return {FEET[i]: Foothold(selection, self._margins) for i, selection in selections.items()}
 
 
 def make_selections(state: FootworkState, windows: Sequence[TerrainWindow | None]) -> dict[int, FootholdSelection]:

@@ -283,9 +283,9 @@ class GroundPhaseController:
         tau = command.tau.copy()
         if estimators.estimates_payload:
             tau += estimators.payload_torques(state, quad.tau, command)
-        self.limit_torques(state, command, tau)
+        self.limit_torques(command, tau)
         return LocomotionCommand.from_tick(
-            WalkDetails(calls.report, self.footwork.take_snapshot(self._margins), reason, carrying, measured_contacts),
+            WalkDetails(calls.reports, self.footwork, self._margins, reason, carrying, measured_contacts),
             tau=tau,
             mode=mode,
             contacts=carrying,
@@ -295,16 +295,15 @@ class GroundPhaseController:
             jump_plan=jump_plan,
         )
 
-    def limit_torques(self, state: State, command: TickCommand, tau: Array) -> None:
+    def limit_torques(self, command: TickCommand, tau: Array) -> None:
         """Sets the torques for the motors, see `walker.finish_tick`.
 
         Args:
-            state: present state of the robot.
             command: command of the whole-body controller.
             tau: (nu,) its torques, plus those of a payload [N m]; overwritten.
         """
         assert self._calls is not None
-        self._calls.finish_tick(state.writable_coordinates()[1], command.values, command.ok, tau)
+        self._calls.finish_tick(command.start_inputs[1], command.values, command.ok, tau)
         self._quadruped.tau = tau
 
     # -- records -----------------------------------------------------------------------------------------------------
@@ -473,7 +472,7 @@ class WalkerCalls:
         walker, update_terms: as in `records`.
         data: records of a tick on the ground.
         force_task: as given.
-        report: source of copies of the report of a tick.
+        reports: source of copies of the report of a tick.
         writes_tasks: whether the functions write the references of all tasks except "forces".
         has_coupled_joints: as in `WalkParameters`.
     """
@@ -492,7 +491,7 @@ class WalkerCalls:
         "has_coupled_joints",
         "limit_command_on_ground",
         "plan_com_motion",
-        "report",
+        "reports",
         "steer",
         "update_terms",
         "walker",
@@ -503,7 +502,7 @@ class WalkerCalls:
         self.walker, _, self.update_terms = records
         self.force_task = force_task
         self.data = data = self.walker.walk
-        self.report, self.writes_tasks = RecordSnapshot(data.report), data.parameters.writes_tasks
+        self.reports, self.writes_tasks = RecordSnapshot(data.report), data.parameters.writes_tasks
         self.has_coupled_joints = data.parameters.has_coupled_joints
         self._has_map = self._reads_map = False
         self.begin_tick, self.finish_tick = walker.begin_tick.bind(self.walker), walker.finish_tick.bind(self.walker)

@@ -35,7 +35,7 @@ def as_velocity_command(velocity: Sequence[float] | Array) -> Array:
         if type(x) in NUMBER_TYPES and type(y) in NUMBER_TYPES and type(yaw_rate) in NUMBER_TYPES:
             largest = FAST_VELOCITY
             if -largest < x < largest and -largest < y < largest and -largest < yaw_rate < largest:
-                return np.array(numbers, dtype=float)
+                return np.array(numbers, np.float64)
     values = np.array(velocity, dtype=object)
     if values.shape == (3,):
         command = np.array([check_number("velocity", x) for x in values])

@@ -61,17 +61,17 @@ class RecordSnapshot(Generic[R]):
         record: a record that `Record.allocate` made, or a part of one.
     """
 
-    __slots__ = ("_block", "_layout")
+    __slots__ = ("_layout", "_memory")
 
     def __init__(self, record: R) -> None:
-        self._block = record.block
-        self._layout = find_layout(record, address(self._block))
+        self._memory = memoryview(record.block)
+        self._layout = find_layout(record, address(record.block))
 
-    def take(self) -> NDArray[np.uint8]:
+    def take(self) -> bytearray:
         """Returns the memory of a copy, for `restore`."""
-        return self._block.copy()
+        return bytearray(self._memory)
 
-    def restore(self, memory: NDArray[np.uint8]) -> R:
+    def restore(self, memory: bytearray) -> R:
         """Returns the record as it was when the memory was copied."""
         record: R = place_record(self._layout, memory)
         return record
@@ -93,7 +93,7 @@ def find_layout(record: Record, start: int) -> Layout:
     ]
 
 
-def place_record(layout: Layout, memory: NDArray[np.uint8]) -> Any:
+def place_record(layout: Layout, memory: bytearray) -> Any:
     """Returns a record with a known layout in a block of memory; its fields are not validated again."""
     cls, fields = layout
     return tuple.__new__(
