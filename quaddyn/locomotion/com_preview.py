@@ -149,7 +149,8 @@ def sample_loads(
                 loaded = min(stop, int((end + offset - x[0]) / (x[1] - x[0])) + 2)
             for i in range(k // LANE_WIDTH * LANE_WIDTH, loaded, LANE_WIDTH):
                 load = compute_load_fractions(load8(x, i) - broadcast8(offset), begin, end)
-                load = mask_range8(load, k - i, stop - i)
+                if i < k or stop < i + LANE_WIDTH:
+                    load = mask_range8(load, k - i, stop - i)
                 if k == 0 and i == 0:
                     store8(load, now, 0)
                 store8(load8(cop, 0, i) + load * broadcast8(px), cop, 0, i)

@@ -348,6 +348,7 @@ class GroundPhaseController:
         quad, limits = self._quadruped, self._quadruped.capability.velocity_limits
         estimators, tasks = quad.estimators, quad.wbc.tasks
         feet = [tasks[foot] for foot in FEET]
+        quad.trunk.attach_force_rows()
         parameters = WalkParameters.from_values(
             dt=quad.dt,
             lead_phase=quad.gait_scheduler.lead_phase,

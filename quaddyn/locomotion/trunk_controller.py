@@ -540,6 +540,12 @@ class TrunkController:
         sizes = len(com.block) == COM_BLOCK_SIZE and len(base.block) == BASE_BLOCK_SIZE
         return sizes and (type(com), type(base), type(forces)) == (ComTask, FrameOrientationTask, ForceTask)
 
+    def attach_force_rows(self) -> None:
+        """Makes `force_rows` those in which the whole-body controller reads the references, if it has no others."""
+        forces = self._wbc.tasks["forces"]
+        rows = forces.point_force_rows(FEET) if type(forces) is ForceTask else None
+        self.force_rows = np.zeros((4, 8)) if rows is None else rows
+
     def write_references(self) -> None:
         """Writes the references of the record to the tasks of the whole-body controller."""
         state, tasks = self.state, self._wbc.tasks

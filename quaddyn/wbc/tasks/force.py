@@ -173,6 +173,16 @@ class ForceTask(Element, fixed=("contacts",)):
             references[name] = force
         self._set(MappingProxyType(references))
 
+    def point_force_rows(self, names: tuple[str, ...]) -> Array | None:
+        """Returns the rows in which the controller reads the references, which `set_point_forces` need not copy.
+
+        Args:
+            names: names of contacts.
+
+        Returns: The rows; None if the controller has other contacts, or the task does not include all of them.
+        """
+        return self._rows if self._row_names == names and self._contacts is None else None
+
     def set_point_forces(self, names: tuple[str, ...], rows: Array) -> None:
         """Sets the reference forces of point contacts without checking their values, for internal use.
 
@@ -184,10 +194,12 @@ class ForceTask(Element, fixed=("contacts",)):
         Raises:
             UnknownNameError: the task does not include a contact that has a reference.
         """
-        if self._rows is None or self._row_names != names or self._contacts is not None:
-            self.reference(PointForceReferences(names, rows))
-            return
-        self._rows[:] = rows
+        if rows is not self._rows:
+            own_rows = self.point_force_rows(names)
+            if own_rows is None:
+                self.reference(PointForceReferences(names, rows))
+                return
+            own_rows[:] = rows
         if self._references is not None:
             self._references = None
 
