@@ -20,7 +20,7 @@ import ast
 import inspect
 import linecache
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NoReturn
 
 from .expression_translator import OPERATORS, ExpressionTranslator, can_assign
@@ -84,6 +84,12 @@ def _nested_functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
             yield from _nested_functions(each)
 
 
+def _raise_error(function: Any, node: ast.AST, reason: str) -> NoReturn:
+    """Raises a `CompileError` about a node of a function."""
+    first_line = function.__code__.co_firstlineno
+    raise_compile_error(function, getattr(node, "lineno", first_line) - first_line, reason)
+
+
 class _FunctionTranslator:
     """Translator of one function."""
 
@@ -100,12 +106,9 @@ class _FunctionTranslator:
         self.assigned: set[str] = set()
         self.loop_depth = 0
         self.defined_at_breaks: list[set[str]] = []  # variables with a value, wherever the innermost loop is left
+        self.fail = partial(_raise_error, function)  # not a method, so that translators are freed without a collection
         self.expressions = ExpressionTranslator(function.__globals__, self.kinds, signature_of, self.fail)
         self.expressions.local_names = frozenset(function.__code__.co_varnames)
-
-    def fail(self, node: ast.AST, reason: str) -> NoReturn:
-        """Raises a `CompileError` about a node."""
-        raise_compile_error(self.source, getattr(node, "lineno", self.first_line) - self.first_line, reason)
 
     def translate(self, symbol: str, options: DecoratorOptions) -> Function:
         """Returns the typed tree of the function."""
@@ -507,28 +510,27 @@ def collect_functions(entries: Iterable[Any]) -> list[Function]:
         CompileError: one of them cannot be compiled, or calls itself.
     """
     done: dict[str, Function] = {}
-    path: list[str] = []
-
-    def visit(target: Any) -> None:
-        name = symbol_name(target)
-        if name in path:
-            raise_compile_error(
-                target,
-                0,
-                f"the function calls itself through {' -> '.join(path[path.index(name) :])}; use a loop instead of "
-                "recursion",
-            )
-        if name in done:
-            if done[name].source is not inspect.unwrap(target):
-                raise_compile_error(target, 0, f"two functions have the name {name}; rename one of them")
-            return
-        path.append(name)
-        function = translate_function(target, name)
-        for each in function.calls:
-            visit(each)
-        path.pop()
-        done[name] = function
-
     for each in entries:
-        visit(each)
+        _collect(each, done, [])
+    _definitions.cache_clear()  # the syntax trees of whole modules, which few other units need
     return list(done.values())
+
+
+def _collect(target: Any, done: dict[str, Function], path: list[str]) -> None:
+    """Adds a function, after those that it calls, to `done`; `path` has the names of its callers."""
+    name = symbol_name(target)
+    if name in path:
+        raise_compile_error(
+            target,
+            0,
+            f"the function calls itself through {' -> '.join(path[path.index(name) :])}; use a loop instead of "
+            "recursion",
+        )
+    if name in done:
+        if done[name].source is not inspect.unwrap(target):
+            raise_compile_error(target, 0, f"two functions have the name {name}; rename one of them")
+        return
+    function = translate_function(target, name)
+    for each in function.calls:
+        _collect(each, done, [*path, name])
+    done[name] = function
