@@ -11,11 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from slow_parameters import others_slow
 
 import quaddyn
 from quaddyn.compiler import compilation_units, machine, object_cache
+from quaddyn.compiler.c99 import c_source
 from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.compiler.object_cache import fingerprint, sources
 from quaddyn.errors import ArgumentError
@@ -346,6 +348,100 @@ def test_entries_of_a_package_with_a_title_are_one_unit(tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("rules_package")]:
         monkeypatch.delitem(sys.modules, name)
     CompilationUnit.registry.pop("rules_package")
+
+
+SEPARATE_MODULES = {
+    "rare.py": """
+        from quaddyn.compiler import Vec3, Vector, compiled, vec3
+
+        @compiled(separate="rare rules")
+        def square(x: Vector, factor: float) -> Vec3:
+            return vec3(factor * x[0] * x[0], 0.0, 0.0)
+
+        @compiled(separate="rare rules")
+        def clear_all(x: Vector) -> None:
+            x[:] = 0.0
+    """,
+    "rules.py": """
+        from typing import NamedTuple
+        from quaddyn.compiler import Vector, compiled, entry
+        from separate_rare import clear_all, square
+
+        class Rule(NamedTuple):
+            values: Vector
+            code: Vector
+
+        @compiled()
+        def double(x: Vector) -> None:
+            x[0] = 2.0 * x[0]
+
+        def callees(rule):
+            return [double, square, clear_all][: 1 + int(rule.code[0])]
+
+        @entry("rules", callees=callees)
+        def apply(rule: Rule, factor: float) -> float:
+            if rule.code[0] == 0.0:
+                double(rule.values)
+            else:
+                rule.values[:3] = square(rule.values, factor)
+                if rule.code[0] == 2.0:
+                    clear_all(rule.values)
+            return rule.values[0]
+
+        @entry("rules")
+        def first(x: Vector) -> float:
+            return x[0]
+
+        @entry("rules")
+        def apply_to_vector(x: Vector) -> float:
+            clear_all(x)
+            return x[0]
+    """,
+}
+
+
+@pytest.fixture
+def rules(tmp_path, monkeypatch):
+    """Module with entries that call functions of another unit."""
+    for name, text in SEPARATE_MODULES.items():
+        (tmp_path / f"separate_{name}").write_text(textwrap.dedent(text))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("QUADDYN_CACHE", "")
+    yield importlib.import_module("separate_rules")
+    for name in ("separate_rare", "separate_rules"):
+        CompilationUnit.registry.pop(name)
+        del sys.modules[name]
+
+
+def linked(name):
+    """Returns whether the machine code of a unit has been linked."""
+    return CompilationUnit.of_module(name).origin is not None
+
+
+def test_separate_functions_are_linked_when_a_call_or_bound_record_needs_them(rules):
+    one, x = rules.Rule(np.array([3.0, 1.0, 1.0]), np.zeros(1)), np.array([5.0, 1.0])
+    assert rules.first(x) == 5.0 and rules.apply(one, 7.0) == 6.0 and rules.apply.bind(one)(7.0) == 12.0
+    assert linked("separate_rules") and not linked("separate_rare")
+    two = one._replace(code=np.ones(1))
+    assert rules.apply.bind(two)(0.5) == 72.0 and linked("separate_rare")
+    assert CompilationUnit.of_module("separate_rare").title == "rare rules"
+    assert rules.apply(one, 7.0) == 144.0
+    assert rules.apply(one._replace(code=np.full(1, 2.0)), 1.0) == 0.0
+
+
+@pytest.mark.parametrize("call", [lambda r: r.apply_to_vector(np.ones(1)), lambda r: r.apply.compile()])
+def test_all_separate_functions_are_linked_without_records(rules, call):
+    call(rules)
+    assert linked("separate_rare")
+    assert rules.apply(rules.Rule(np.array([3.0, 1.0, 1.0]), np.ones(1)), 2.0) == 18.0
+
+
+def test_separate_functions_are_the_same_in_python_c_and_uncached_machine_code(rules):
+    unit = CompilationUnit.of_module("separate_rules")
+    for apply in (rules.apply.python, unit.compile_uncached()["apply"]):
+        assert apply(rules.Rule(np.array([3.0, 1.0, 1.0]), np.ones(1)), 2.0) == 18.0
+    assert "square" in c_source([rules.apply], "rules").source
+    assert [f.source.__name__ for f in unit.functions()] == ["double", "apply", "first", "apply_to_vector"]
 
 
 def test_prebuilt_code_is_loaded_only_from_a_private_folder(tmp_path, monkeypatch):

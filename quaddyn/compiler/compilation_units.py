@@ -6,10 +6,15 @@ entries of one module, and all functions that they call, form one compilation un
 once and cached (`object_cache`), or shipped prebuilt with the package.  A package whose ``__init__`` sets
 ``__compilation_unit__``, a title, is one unit with the entries of all its modules, so that functions which several of
 them call are compiled once; a module of the package with ``__compilation_unit__ = ""`` is compiled separately.
+
+A function with ``@compiled(separate="title")`` belongs to no unit that calls it: the functions of its module with this
+option are a unit, which is compiled or loaded when an entry is called, or bound to records, that needs one of them.
+Callers reach such a function through a pointer, which is set then.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import inspect
@@ -18,7 +23,7 @@ import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +34,7 @@ import numpy as np
 
 from ..deprecation import renamed_attributes
 from . import object_cache
-from .kinds import BOOL, EPILOGUE, FLOAT, INT, NOTHING, Callee, RecordKind
+from .kinds import BOOL, EPILOGUE, FLOAT, INT, NOTHING, Callee, RecordKind, argument_types, return_type
 from .machine import PORTABLE, compile_ir, link_object, llvm_version, lock, portable_target, target_options
 from .object_cache import CachedObject, fingerprint
 from .python_calls import EntryWrapper, has_expected_layout, make_builtin, make_ctypes_call, shared_text
@@ -37,6 +42,8 @@ from .signatures import (
     DecoratorOptions,
     can_pass_from_python,
     check_arguments,
+    is_separate,
+    options_of,
     raise_compile_error,
     signature_of,
     symbol_name,
@@ -48,6 +55,8 @@ if TYPE_CHECKING:
     from .typed_tree import Function
 
 F = TypeVar("F", bound=Callable[..., Any])
+#: Function from the records of a call to compiled functions.
+Callees = Callable[..., Iterable[Callable[..., Any]]]
 
 #: Folder of the package, and the folder of prebuilt objects in it.
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -56,14 +65,14 @@ PREBUILT_FOLDER = PACKAGE / "_objects"
 MAX_INLINED_INSTRUCTIONS = 100
 #: Prefix of the file names of compiled units.
 CACHE_KIND = "unit"
-#: Decorator of a function that Python calls as machine code, at the beginning of a line.
-ENTRY_DECORATOR = re.compile(r"^@entry\(", re.MULTILINE)
+#: Decorator of a function that Python or other units call as machine code, at the beginning of a line.
+ENTRY_DECORATOR = re.compile(r"^@(entry|compiled\(.*separate=)", re.MULTILINE)
 #: Assignment by which a module is compiled separately from the other modules of its package.
 SEPARATE_UNIT = re.compile(r'^__compilation_unit__ = ""', re.MULTILINE)
 
 
 def defines_entries(file: Path) -> bool:
-    """Returns whether a Python file defines entries."""
+    """Returns whether a Python file defines entries or functions that are compiled separately."""
     return ENTRY_DECORATOR.search(file.read_text(encoding="utf-8")) is not None
 
 
@@ -72,16 +81,19 @@ def _is_separate(file: Path) -> bool:
     return SEPARATE_UNIT.search(file.read_text(encoding="utf-8")) is not None
 
 
-def compiled(*, inline: bool | None = None) -> Callable[[F], F]:
+def compiled(*, inline: bool | None = None, separate: str = "") -> Callable[[F], F]:
     """Returns a decorator that makes a function callable from compiled functions.
 
     Args:
         inline: whether to inline the function into its callers; by default functions with few instructions or one
             caller are.
+        separate: title of the function's own compilation unit; "" to compile it with its callers.  See the module.
     """
 
     def mark(function: F) -> F:
-        function.__compiled__ = DecoratorOptions(inline)  # type: ignore[attr-defined]
+        function.__compiled__ = DecoratorOptions(inline, separate)  # type: ignore[attr-defined]
+        if separate:
+            CompilationUnit.of_module(function.__module__).separate_functions.append(function)
         return function
 
     return mark
@@ -95,32 +107,53 @@ class Entry:
         function: the function in restricted Python.
         title: name for messages, such as "whole-body control".
         release: whether to release the global interpreter lock during the call.
+        callees: as for `entry`.
 
     Attributes:
         python: the original function, run by the Python interpreter.
     """
 
-    def __init__(self, function: Callable[..., Any], title: str, *, release: bool) -> None:
-        self.python, self.release, self.title = function, release, title
+    def __init__(
+        self, function: Callable[..., Any], title: str, *, release: bool, callees: Callees | None = None
+    ) -> None:
+        self.python, self.release, self.title, self.callees = function, release, title, callees
         self.__wrapped__, self.__doc__, self.__name__ = function, function.__doc__, function.__name__
         self.__compiled__ = DecoratorOptions(False)
         self._call: Callable[..., Any] | None = None
+        self._has_all_callees = False  # whether all separate functions that it can reach are linked
         CompilationUnit.of_module(function.__module__).entries.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
         """Calls the machine code, which is compiled first if necessary."""
         call = self._call
-        if call is None or _interpreting:
-            call = self.compile()
+        if call is None or not self._has_all_callees or _interpreting:
+            call = self._compile_for(arguments)
         return call(*arguments)
 
-    def compile(self) -> Callable[..., Any]:
-        """Compiles the entry if necessary and returns its machine code as a builtin function, for use in loops."""
+    def compile(self, *records: Any) -> Callable[..., Any]:
+        """Compiles the entry if necessary and returns its machine code as a builtin function, for use in loops.
+
+        Args:
+            records: all records that the entry takes, for calls with these alone; functions that are compiled
+                separately and that such calls do not need are not compiled.  Without them, all are.
+        """
         if _interpreting:
             return self.python
-        if self._call is None:
-            self._call = CompilationUnit.of_module(self.python.__module__).link_entry(self)
+        if self._call is None or not self._has_all_callees:
+            callees = self.callees(*records) if self.callees and records else None
+            self._call = CompilationUnit.of_module(self.python.__module__).link_entry(self, callees, self._call)
+            self._has_all_callees = callees is None
         return self._call
+
+    def _compile_for(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """Compiles the entry for a call and returns its machine code."""
+        if self.callees is None or _interpreting:
+            return self.compile()
+        check_arguments(self, arguments)
+        signature = signature_of(self)
+        assert signature is not None
+        kinds = [kind for _, kind in signature[0]]
+        return self.compile(*(x for x, kind in zip(arguments, kinds, strict=True) if isinstance(kind, RecordKind)))
 
     def bind(self, *records: tuple[Any, ...]) -> Callable[..., Any]:
         """Like `compile`, for calls with the same records: the returned function takes the other arguments alone.
@@ -133,17 +166,22 @@ class Entry:
         Raises:
             ArgumentTypeError: a record does not fit its parameter.
         """
-        return CompilationUnit.of_module(self.python.__module__).bind(self, records, self.compile())
+        check_arguments(self, records, records=True)
+        return CompilationUnit.of_module(self.python.__module__).bind(self, records, self.compile(*records))
 
 
-def entry(title: str, *, release: bool = False) -> Callable[[Callable[..., Any]], Entry]:
+def entry(
+    title: str, *, release: bool = False, callees: Callees | None = None
+) -> Callable[[Callable[..., Any]], Entry]:
     """Returns a decorator that makes a function callable from Python as machine code.
 
     Args:
         title: name for messages, such as "whole-body control".
         release: whether to release the global interpreter lock during the call.
+        callees: returns the separately compiled functions that a call with given records can reach; other functions in
+            its result are ignored.  By default all that the entry can reach are linked before the first call.
     """
-    return lambda function: Entry(function, title, release=release)
+    return lambda function: Entry(function, title, release=release, callees=callees)
 
 
 _interpreting: list[bool] = []
@@ -212,6 +250,7 @@ class CompilationUnit:
     Attributes:
         module: name of the module or package.
         entries: the entries in the order of their definition; those of a package are complete after `import_entries`.
+        separate_functions: functions that are compiled separately from their callers, in the order of their definition.
         origin: how the machine code was obtained; None before the first call.
     """
 
@@ -219,8 +258,10 @@ class CompilationUnit:
 
     def __init__(self, module: str, title: str = "") -> None:
         self.module, self._title, self.entries = module, title, list[Entry]()
+        self.separate_functions = list[Callable[..., Any]]()
         self.origin: MachineCodeOrigin | None = None
-        self._is_complete, self._engine = False, None
+        self._is_complete = False
+        self._engine: Any = None
         self.live_engines: list[object] = []
 
     @classmethod
@@ -244,27 +285,62 @@ class CompilationUnit:
     def files(self) -> tuple[Path, ...]:
         """Files that define the entries of the unit."""
         if not self._title:
-            return (Path(inspect.getfile(self.entries[0].python)),)
+            return (Path(inspect.getfile(self._first_function)),)
         folder = Path(str(sys.modules[self.module].__file__)).parent
         return tuple(sorted(file for file in folder.glob("*.py") if defines_entries(file) and not _is_separate(file)))
 
-    # -- machine code ------------------------------------------------------------------------------------------
-    def link_entry(self, which: Entry) -> Callable[..., Any]:
-        """Returns an entry as a builtin function, loading or compiling the machine code of the unit if necessary."""
-        with lock:
-            if self._engine is None:
-                start = time.perf_counter()
-                self.import_entries()
-                target = portable_target()
-                found = self.load_machine_code(target) or self.compile(target)
-                self._engine = link_object(found.code, PORTABLE[target])
-                self.origin = MachineCodeOrigin(self.title, found.source, found.path, time.perf_counter() - start)
-            return self.callable(which, self._engine, builtin=True)
+    @property
+    def _first_function(self) -> Callable[..., Any]:
+        return self.entries[0].python if self.entries else self.separate_functions[0]
 
     @property
     def title(self) -> str:
         """Name of the unit for messages."""
-        return self._title or self.entries[0].title
+        options = options_of(self._first_function)
+        return self._title or (self.entries[0].title if self.entries else options.separate if options else "")
+
+    # -- machine code ------------------------------------------------------------------------------------------
+    def link_entry(
+        self, which: Entry, callees: Iterable[Callable[..., Any]] | None, call: Callable[..., Any] | None
+    ) -> Callable[..., Any]:
+        """Returns an entry as a builtin function, loading or compiling the machine code of the unit if necessary.
+
+        Args:
+            which: the entry.
+            callees: functions that are linked, if they are compiled separately and called by the unit; None for all
+                that the entry can reach.
+            call: the builtin function, if it has been made before.
+        """
+        with lock:
+            engine = self._link()
+            if callees is None and engine.get_global_value_address(_reach_name(which)):
+                callees = self.all_separate_functions()
+            for each in callees or ():
+                self._link_separate_function(each)
+            return call or self.callable(which, engine, builtin=True)
+
+    def _link(self) -> Any:
+        """Loads or compiles the machine code of the unit, if this has not been done, and returns its engine."""
+        if self._engine is None:
+            start = time.perf_counter()
+            self.import_entries()
+            target = portable_target()
+            found = self.load_machine_code(target) or self.compile(target)
+            self._engine = link_object(found.code, PORTABLE[target])
+            self.origin = MachineCodeOrigin(self.title, found.source, found.path, time.perf_counter() - start)
+        return self._engine
+
+    @classmethod
+    def all_separate_functions(cls) -> list[Callable[..., Any]]:
+        """Returns all functions that are compiled separately from their callers, of the modules imported so far."""
+        return [each for unit in cls.registry.values() for each in unit.separate_functions]
+
+    def _link_separate_function(self, function: Callable[..., Any]) -> None:
+        """Sets the pointer through which the unit calls a separate function, if it has one that is not set yet."""
+        pointer = _pointer_to(function, self._engine)
+        if pointer is not None and not pointer.value:
+            engine = CompilationUnit.of_module(function.__module__)._link()
+            pointer.value = engine.get_function_address(_exported_name(function))
 
     def load_machine_code(self, target: str) -> CachedObject | None:
         """Returns prebuilt or cached machine code for a processor (a key of `PORTABLE`), or None if there is none."""
@@ -305,12 +381,19 @@ class CompilationUnit:
             contract: whether a product and a sum may become one instruction.
             builtin: whether the entries are builtin functions; otherwise they are called through `ctypes`.
         """
-        target = portable_target()
-        engine = link_object(
-            compile_ir(self.module_text(contract=contract), PORTABLE[target], optimize=True), PORTABLE[target]
-        )
-        self.live_engines.append(engine)
+        engine = self._compile_uncached(contract)
+        for each in self.all_separate_functions():
+            if (pointer := _pointer_to(each, engine)) is not None:
+                other = CompilationUnit.of_module(each.__module__)._compile_uncached(contract)
+                pointer.value = other.get_function_address(_exported_name(each))
         return {each.__name__: self.callable(each, engine, builtin=builtin) for each in self.entries}
+
+    def _compile_uncached(self, contract: bool) -> Any:
+        """Compiles and links the unit without any cache and returns its engine."""
+        machine = PORTABLE[portable_target()]
+        engine = link_object(compile_ir(self.module_text(contract=contract), machine, optimize=True), machine)
+        self.live_engines.append(engine)
+        return engine
 
     def callable(self, which: Entry, engine: Any, *, builtin: bool) -> Callable[..., Any]:
         """Returns a Python function that calls an entry of linked machine code."""
@@ -334,7 +417,6 @@ class CompilationUnit:
         """Implements `Entry.bind`; `call` is the function that calls the entry."""
         wrapper = self.wrapper(which)
         where = [k for k, (_, kind) in enumerate(wrapper.parameters) if isinstance(kind, RecordKind)]
-        check_arguments(which, records, records=True)
 
         def complete(*others: Any) -> Any:
             """Calls the entry with the given arguments and the bound records."""
@@ -389,19 +471,21 @@ class CompilationUnit:
         from .function_translator import collect_functions  # not imported where the machine code is cached
 
         self.import_entries()
-        return collect_functions(self.entries)
+        return collect_functions([*self.entries, *self.separate_functions], include_separate=False)
 
     @_paused_garbage_collection()
     def module_text(self, *, contract: bool = True) -> str:
         """Returns the LLVM IR of the whole unit, in which small functions and those called once are to be inlined."""
         from .llvm_functions import LlvmFunctionWriter  # not imported where the machine code is cached
 
-        calls = Counter[str]()
+        calls, separate = Counter[str](), dict[Callable[..., Any], None]()
 
         def callee(target: Any) -> Callee:
             signature = signature_of(target)
             assert signature is not None
             calls[symbol_name(target)] += 1
+            if is_separate(target):
+                separate[target] = None
             return Callee(symbol_name(target), tuple(kind for _, kind in signature[0]), signature[1])
 
         def define(writer: LlvmFunctionWriter, body: str) -> str:
@@ -410,12 +494,74 @@ class CompilationUnit:
             is_small = len(writer.lines) <= MAX_INLINED_INSTRUCTIONS or calls[f.symbol] == 1
             return writer.definition(is_small if f.inline is None else f.inline, body)
 
-        writers = [LlvmFunctionWriter(f, callee, contract=contract) for f in self.functions()]
+        functions = self.functions()
+        writers = [LlvmFunctionWriter(f, callee, contract=contract) for f in functions]
         bodies = [writer.body() for writer in writers]
         parts = [define(writer, body) for writer, body in zip(writers, bodies, strict=True)]
-        parts += [shared_text(), *(self.wrapper(each).text() for each in self.entries)]
+        parts += [_separate_call_text(each) for each in separate if each not in self.separate_functions]
+        parts += [_exported_text(each) for each in self.separate_functions]
+        if self.entries:
+            parts += [shared_text(), *(self.wrapper(each).text() for each in self.entries)]
+        reaching = set[str]()  # functions that can reach a separate one
+        for f in functions:
+            if any(is_separate(each) or symbol_name(each) in reaching for each in f.calls):
+                reaching.add(f.symbol)
+        parts += [f"@{_reach_name(each)} = constant i8 1" for each in self.entries if symbol_name(each) in reaching]
         text = "\n\n".join([*parts, EPILOGUE]) + "\n"
         return re.sub(r"[^\x00-\x7f]", lambda found: f".u{ord(found[0]):x}", text)  # LLVM's names are ASCII
+
+
+def _exported_name(function: Callable[..., Any]) -> str:
+    """Returns the symbol by which other units find a separately compiled function."""
+    return f"{symbol_name(function)}.exported"
+
+
+def _pointer_name(function: Callable[..., Any]) -> str:
+    """Returns the symbol of a unit's pointer to a separately compiled function, null until it is linked."""
+    return f"{symbol_name(function)}.pointer"
+
+
+def _reach_name(which: Entry) -> str:
+    """Returns the symbol that a unit has if one of its entries can reach a separately compiled function."""
+    return f"{symbol_name(which)}.reaches"
+
+
+def _pointer_to(function: Callable[..., Any], engine: Any) -> ctypes.c_void_p | None:
+    """Returns the pointer to a separate function in linked machine code, None if this does not call the function."""
+    address = engine.get_global_value_address(_pointer_name(function))
+    return ctypes.c_void_p.from_address(address) if address else None
+
+
+def _forwarding_text(head: str, function: Callable[..., Any], callee: str, first: str = "") -> str:
+    """Returns the definition of a function that calls another one with its own arguments.
+
+    Args:
+        head: the definition up to the name; "%s" is the type of the result.
+        function: compiled function with the same signature.
+        callee: the called function.
+        first: instruction before the call.
+    """
+    signature = signature_of(function)
+    assert signature is not None
+    result = return_type(signature[1])
+    types = ["ptr"] if isinstance(signature[1], RecordKind) else []
+    types += [t for _, kind in signature[0] for t in argument_types(kind)]
+    arguments = ", ".join(f"{t} %a{k}" for k, t in enumerate(types))
+    call = f"call {result} {callee}({arguments})"
+    end = [f"  {call}", "  ret void"] if result == "void" else [f"  %result = {call}", f"  ret {result} %result"]
+    return "\n".join([f"{head % result}({arguments}) alwaysinline nounwind {{", *([first] if first else []), *end, "}"])
+
+
+def _exported_text(function: Callable[..., Any]) -> str:
+    """Returns the definition by which other units call a separately compiled function."""
+    return _forwarding_text(f"define %s @{_exported_name(function)}", function, f"@{symbol_name(function)}")
+
+
+def _separate_call_text(function: Callable[..., Any]) -> str:
+    """Returns a function's pointer, and the definition of the function that calls what the pointer is set to."""
+    pointer = f"@{_pointer_name(function)}"
+    head = f"{pointer} = global ptr null\n\ndefine internal %s @{symbol_name(function)}"
+    return _forwarding_text(head, function, "%callee", f"  %callee = load ptr, ptr {pointer}")
 
 
 @contextmanager

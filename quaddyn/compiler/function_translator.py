@@ -25,7 +25,15 @@ from typing import Any, NoReturn
 
 from .expression_translator import OPERATORS, ExpressionTranslator, can_assign
 from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind, SmallArrayKind, TupleKind
-from .signatures import DecoratorOptions, Signature, options_of, raise_compile_error, signature_of, symbol_name
+from .signatures import (
+    DecoratorOptions,
+    Signature,
+    is_separate,
+    options_of,
+    raise_compile_error,
+    signature_of,
+    symbol_name,
+)
 from .typed_tree import (
     Assign,
     AxisLength,
@@ -503,20 +511,24 @@ class _FunctionTranslator:
         return Targets(tuple(out))
 
 
-def collect_functions(entries: Iterable[Any]) -> list[Function]:
+def collect_functions(entries: Iterable[Any], *, include_separate: bool = True) -> list[Function]:
     """Returns all functions reachable from entries, callees before callers.
+
+    Args:
+        entries: the entries.
+        include_separate: whether to include functions that are compiled separately from those that call them.
 
     Raises:
         CompileError: one of them cannot be compiled, or calls itself.
     """
     done: dict[str, Function] = {}
     for each in entries:
-        _collect(each, done, [])
+        _collect(each, done, [], include_separate)
     _definitions.cache_clear()  # the syntax trees of whole modules, which few other units need
     return list(done.values())
 
 
-def _collect(target: Any, done: dict[str, Function], path: list[str]) -> None:
+def _collect(target: Any, done: dict[str, Function], path: list[str], include_separate: bool) -> None:
     """Adds a function, after those that it calls, to `done`; `path` has the names of its callers."""
     name = symbol_name(target)
     if name in path:
@@ -532,5 +544,6 @@ def _collect(target: Any, done: dict[str, Function], path: list[str]) -> None:
         return
     function = translate_function(target, name)
     for each in function.calls:
-        _collect(each, done, [*path, name])
+        if include_separate or not is_separate(each):
+            _collect(each, done, [*path, name], include_separate)
     done[name] = function

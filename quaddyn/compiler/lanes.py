@@ -105,7 +105,7 @@ def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
             store8(s, out, j, i)
 
 
-@compiled()
+@compiled(inline=False)
 def gemv_indexed(out: Vector, f: Vector, index: IntVector, M: Matrix, n: int, m: int) -> None:
     """Computes ``out[:m] = sum_c f[c] M[index[c], :m]`` over n columns of M."""
     two = 16 * ((m + 7) // 16)  # two independent sums hide the latency of additions

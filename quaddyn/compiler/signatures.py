@@ -22,15 +22,22 @@ Signature = tuple[tuple[tuple[str, Kind], ...], Kind]
 
 @dataclass(frozen=True, slots=True)
 class DecoratorOptions:
-    """Options of the decorator of a compiled function; `inline` as in `Function`."""
+    """Options of the decorator of a compiled function; `inline` as in `Function`, `separate` as in `compiled`."""
 
     inline: bool | None = None
+    separate: str = ""
 
 
 def options_of(target: object) -> DecoratorOptions | None:
     """Returns the decorator options of a compiled function, None for other objects."""
     options = getattr(target, "__compiled__", None)
     return options if isinstance(options, DecoratorOptions) else None
+
+
+def is_separate(target: object) -> bool:
+    """Returns whether a compiled function has a compilation unit other than that of its callers."""
+    options = options_of(target)
+    return options is not None and bool(options.separate)
 
 
 def signature_of(target: Any) -> Signature | None:

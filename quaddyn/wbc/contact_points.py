@@ -38,7 +38,7 @@ def rotate(R: Matrix, x: Vector, out: Vector) -> None:
         out[i] = R[i, 0] * x[0] + R[i, 1] * x[1] + R[i, 2] * x[2]
 
 
-@compiled()
+@compiled(inline=False)
 def shift_jacobian(frame: FrameKinematics, lever: Vector, out: Matrix) -> None:
     """Computes the Jacobian of the point at `lever` from a frame's origin: ``J_p = J - lever x J_angular``."""
     J = frame.jacobian

@@ -14,6 +14,8 @@ Rows are written level by level and element by element; loops over `ELEMENT_KIND
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from ..compiler import IntVector, Matrix, Vector, compiled, entry, matrix
 from ..compiler.lanes import clear, gemv_transposed
@@ -22,7 +24,7 @@ from ..hierarchy.workspace import HierarchyProblem, SolutionBuffers, SolverSetti
 from .constraints.contact_constraints import ContactMotion, write_ramped_contact_rows
 from .contact_points import locate_contacts
 from .contact_ramps import ContactRamps, advance_contacts
-from .elements import ELEMENT_KINDS
+from .elements import ELEMENT_CLASSES, ELEMENT_KINDS
 from .reduction import (
     collect_leftover_equations,
     eliminate_equations,
@@ -45,6 +47,11 @@ from .tick_data import (
     result_views,
     write_certificate,
 )
+
+
+def element_functions(data: TickData) -> list[Callable[..., Any]]:
+    """Returns the functions that write the rows of a controller's elements; rare kinds are compiled separately."""
+    return [ELEMENT_CLASSES[code].kind.write_rows for code in sorted(set(data.model.elements.code.tolist()))]
 
 
 @compiled(inline=False)
@@ -140,7 +147,7 @@ CONTACT_VIOLATION_TOLERANCE, LEVEL0_VIOLATION_TOLERANCE = 1e-9, 1e-6
 ITERATIONS_PER_ROW = 10
 
 
-@entry("whole-body control")
+@entry("whole-body control", callees=element_functions)
 def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> TickOutcome:
     """Computes one tick and returns its outcome.
 
@@ -475,7 +482,7 @@ def row_violation(data: TickData, d: int) -> float:
     return largest
 
 
-@entry("whole-body control")
+@entry("whole-body control", callees=element_functions)
 def write_unweighted_rows(q: Vector, v: Vector, data: TickData) -> int:
     """Writes the rows of a tick without weights, over joint accelerations and forces per mass.
 

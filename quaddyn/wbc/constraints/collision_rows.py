@@ -453,7 +453,7 @@ class PendingRow(NamedTuple):
     relaxation: float
 
 
-@compiled(inline=False)
+@compiled(separate="collision limits")
 def write_collision_rows(item: Item, t: TickContext) -> None:
     """Writes the rows of near pairs; the lists of the element have the capsules' frames, and the pairs, planes last."""
     dt, shared, capsules = t.model.period, collision_parameters(item.parameters), item.parameters[HEADER_SIZE:]

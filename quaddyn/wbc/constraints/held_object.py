@@ -72,7 +72,7 @@ def rotate_inertia(R: Matrix, given: Vector, out: Matrix) -> None:
             out[i, j] = total
 
 
-@compiled(inline=False)
+@compiled(separate="held objects")
 def write_held_object_rows(item: Item, t: TickContext) -> None:
     """Writes the equations of motion of the object, and the rows of every hand that moves relative to its frame."""
     activation = 0.0

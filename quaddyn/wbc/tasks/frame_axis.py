@@ -189,7 +189,7 @@ def dot_product(n: Vector, x: Vector) -> float:
     return float(n[0] * x[0] + n[1] * x[1] + n[2] * x[2])
 
 
-@compiled(inline=False)
+@compiled(separate="frame axis tasks")
 def write_frame_axis_rows(item: Item, t: TickContext) -> None:
     """Writes ``P J_angular a + drift = P a*``, row by row."""
     p, frame, work = motion_parameters(item.parameters, 3), frame_kinematics(t.terms, t.model, item.first), t.work

@@ -175,7 +175,7 @@ def add_chain_jacobian(frame: FrameKinematics, sign: float, J: Matrix) -> None:
             J[i, frame.chain[k]] += sign * frame.jacobian[i, k]
 
 
-@compiled(inline=False)
+@compiled(separate="relative frame tasks")
 def write_relative_frame_rows(item: Item, t: TickContext) -> None:
     """Writes ``J a + drift = a*`` of the relative motion of the frame."""
     p, work, task_state, relative_R = motion_parameters(item.parameters, 6), t.work, t.work.task_state, t.work.matrix3
