@@ -107,7 +107,7 @@ class Entry:
         function: the function in restricted Python.
         title: name for messages, such as "whole-body control".
         release: whether to release the global interpreter lock during the call.
-        callees: as for `entry`.
+        callees: as for `entry`; None: all separately compiled functions that it can reach are linked before the first call.
 
     Attributes:
         python: the original function, run by the Python interpreter.
@@ -179,7 +179,7 @@ def entry(
         title: name for messages, such as "whole-body control".
         release: whether to release the global interpreter lock during the call.
         callees: returns the separately compiled functions that a call with given records can reach; other functions in
-            its result are ignored.  By default all that the entry can reach are linked before the first call.
+            its result are ignored.  None: all that the entry can reach are linked before the first call.
     """
     return lambda function: Entry(function, title, release=release, callees=callees)
 
