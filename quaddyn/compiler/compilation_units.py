@@ -107,7 +107,7 @@ class Entry:
         function: the function in restricted Python.
         title: name for messages, such as "whole-body control".
         release: whether to release the global interpreter lock during the call.
-        callees: as for `entry`; None: all separately compiled functions that it can reach are linked before the first call.
+        callees: as for `entry`; None: all separate functions that it can reach are linked before the first call.
 
     Attributes:
         python: the original function, run by the Python interpreter.
