@@ -112,13 +112,18 @@ def _yaw_rotation(yaw: float) -> Array:
 
 
 def _make_stairs(rise: float, tread: float, length: float, yaw: float, rng: np.random.Generator) -> list[Surface]:
-    """Returns stairs that rise by `rise` per step, or descend, starting within the first tread."""
+    """Returns stairs that rise by `rise` per step, or descend, starting within the first tread.
+
+    Each block extends below all higher ones: a foot that sinks into a soft tread beside a riser would otherwise be
+    pushed out of the end of the block.
+    """
     first = LEVEL_LENGTH * length + rng.uniform(0.0, tread)
     edges = first + tread * np.arange(N_STAIR_STEPS)
-    ends = [-10.0 * length, *edges, edges[-1] + 10.0 * length]
+    start, end = -10.0 * length, edges[-1] + 10.0 * length
+    intervals = [(a, end) for a in (start, *edges)] if rise > 0.0 else [(start, b) for b in (*edges, end)]
     return [
         _make_slab(a, b - a, rise * i, yaw, width=TERRAIN_WIDTH * length, depth=STEP_THICKNESS * length)
-        for i, (a, b) in enumerate(itertools.pairwise(ends))
+        for i, (a, b) in enumerate(intervals)
     ]
 
 
