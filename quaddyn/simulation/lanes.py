@@ -442,6 +442,9 @@ class SteppedPlant(Protocol):
     def _make_buffers(self, n: int) -> tuple[SphereContacts, SubstepContacts]:
         """Returns buffers for n contacts."""
 
+    def _warn_of_penetration(self, q: Array, *, argument: str = "q", stacklevel: int) -> None:
+        """Warns if a contact sphere is deep in the ground in q (nq,); at most once."""
+
     def _plant_data(self) -> PlantData:
         """Returns data and memory of the plant."""
 
