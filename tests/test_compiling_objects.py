@@ -352,7 +352,7 @@ def test_entries_of_a_package_with_a_title_are_one_unit(tmp_path, monkeypatch):
 
 SEPARATE_MODULES = {
     "rare.py": """
-        from quaddyn.compiler import Vec3, Vector, compiled, vec3
+        from quaddyn.compiler import Vec3, Vector, compiled, entry, vec3
 
         @compiled(separate="rare rules")
         def square(x: Vector, factor: float) -> Vec3:
@@ -361,11 +361,15 @@ SEPARATE_MODULES = {
         @compiled(separate="rare rules")
         def clear_all(x: Vector) -> None:
             x[:] = 0.0
+
+        @entry("rare rules", separate=True)
+        def total(x: Vector) -> float:
+            return x[0] + x[1] + x[2]
     """,
     "rules.py": """
         from typing import NamedTuple
         from quaddyn.compiler import Vector, compiled, entry
-        from separate_rare import clear_all, square
+        from separate_rare import clear_all, square, total
 
         class Rule(NamedTuple):
             values: Vector
@@ -376,7 +380,7 @@ SEPARATE_MODULES = {
             x[0] = 2.0 * x[0]
 
         def callees(rule):
-            return [double, square, clear_all][: 1 + int(rule.code[0])]
+            return [double, square, clear_all, total][: 1 + int(rule.code[0])]
 
         @entry("rules", callees=callees)
         def apply(rule: Rule, factor: float) -> float:
@@ -386,6 +390,8 @@ SEPARATE_MODULES = {
                 rule.values[:3] = square(rule.values, factor)
                 if rule.code[0] == 2.0:
                     clear_all(rule.values)
+                if rule.code[0] == 3.0:
+                    return total(rule.values)
             return rule.values[0]
 
         @entry("rules")
@@ -427,6 +433,8 @@ def test_separate_functions_are_linked_when_a_call_or_bound_record_needs_them(ru
     assert CompilationUnit.of_module("separate_rare").title == "rare rules"
     assert rules.apply(one, 7.0) == 144.0
     assert rules.apply(one._replace(code=np.full(1, 2.0)), 1.0) == 0.0
+    three = rules.Rule(np.array([3.0, 1.0, 1.0]), np.full(1, 3.0))
+    assert rules.apply(three, 2.0) == sys.modules["separate_rare"].total(three.values) == 18.0
 
 
 @pytest.mark.parametrize("call", [lambda r: r.apply_to_vector(np.ones(1)), lambda r: r.apply.compile()])

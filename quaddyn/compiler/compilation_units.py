@@ -107,6 +107,7 @@ class Entry:
         function: the function in restricted Python.
         title: name for messages, such as "whole-body control".
         release: whether to release the global interpreter lock during the call.
+        separate: as for `entry`.
         callees: as for `entry`; None: all separate functions that it can reach are linked before the first call.
 
     Attributes:
@@ -114,19 +115,28 @@ class Entry:
     """
 
     def __init__(
-        self, function: Callable[..., Any], title: str, *, release: bool, callees: Callees | None = None
+        self,
+        function: Callable[..., Any],
+        title: str,
+        *,
+        release: bool,
+        separate: bool = False,
+        callees: Callees | None = None,
     ) -> None:
         self.python, self.release, self.title, self.callees = function, release, title, callees
         self.__wrapped__, self.__doc__, self.__name__ = function, function.__doc__, function.__name__
-        self.__compiled__ = DecoratorOptions(False)
+        self.__compiled__ = DecoratorOptions(False, title if separate else "")
         self._call: Callable[..., Any] | None = None
-        self._has_all_callees = False  # whether all separate functions that it can reach are linked
-        CompilationUnit.of_module(function.__module__).entries.append(self)
+        self._linked: set[Callable[..., Any]] | None = set()  # separate functions that are linked; None for all
+        unit = CompilationUnit.of_module(function.__module__)
+        unit.entries.append(self)
+        if separate:
+            unit.separate_functions.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
         """Calls the machine code, which is compiled first if necessary."""
         call = self._call
-        if call is None or not self._has_all_callees or _interpreting:
+        if call is None or self._linked is not None or _interpreting:
             call = self._compile_for(arguments)
         return call(*arguments)
 
@@ -139,21 +149,28 @@ class Entry:
         """
         if _interpreting:
             return self.python
-        if self._call is None or not self._has_all_callees:
-            callees = self.callees(*records) if self.callees and records else None
+        callees = set(self.callees(*records)) if self.callees and records else None
+        is_linked = self._linked is None or (callees is not None and callees <= self._linked)
+        if self._call is None or not is_linked:
             self._call = CompilationUnit.of_module(self.python.__module__).link_entry(self, callees, self._call)
-            self._has_all_callees = callees is None
+            self._linked = None if callees is None or self._linked is None else self._linked | callees
         return self._call
+
+    @cached_property
+    def _record_positions(self) -> tuple[int, ...]:
+        signature = signature_of(self)
+        assert signature is not None
+        return tuple(k for k, (_, kind) in enumerate(signature[0]) if isinstance(kind, RecordKind))
 
     def _compile_for(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """Compiles the entry for a call and returns its machine code."""
         if self.callees is None or _interpreting:
             return self.compile()
-        check_arguments(self, arguments)
-        signature = signature_of(self)
-        assert signature is not None
-        kinds = [kind for _, kind in signature[0]]
-        return self.compile(*(x for x, kind in zip(arguments, kinds, strict=True) if isinstance(kind, RecordKind)))
+        try:
+            return self.compile(*(arguments[k] for k in self._record_positions))
+        except (AttributeError, IndexError, TypeError):  # of `callees`, for invalid arguments
+            check_arguments(self, arguments)
+            raise
 
     def bind(self, *records: tuple[Any, ...]) -> Callable[..., Any]:
         """Like `compile`, for calls with the same records: the returned function takes the other arguments alone.
@@ -171,17 +188,18 @@ class Entry:
 
 
 def entry(
-    title: str, *, release: bool = False, callees: Callees | None = None
+    title: str, *, release: bool = False, separate: bool = False, callees: Callees | None = None
 ) -> Callable[[Callable[..., Any]], Entry]:
     """Returns a decorator that makes a function callable from Python as machine code.
 
     Args:
         title: name for messages, such as "whole-body control".
         release: whether to release the global interpreter lock during the call.
+        separate: whether other units, too, call the machine code of the entry's unit; see `compiled`.
         callees: returns the separately compiled functions that a call with given records can reach; other functions in
             its result are ignored.  None: all that the entry can reach are linked before the first call.
     """
-    return lambda function: Entry(function, title, release=release, callees=callees)
+    return lambda function: Entry(function, title, release=release, separate=separate, callees=callees)
 
 
 _interpreting: list[bool] = []
@@ -339,7 +357,7 @@ class CompilationUnit:
         """Sets the pointer through which the unit calls a separate function, if it has one that is not set yet."""
         pointer = _pointer_to(function, self._engine)
         if pointer is not None and not pointer.value:
-            engine = CompilationUnit.of_module(function.__module__)._link()
+            engine = CompilationUnit.of_module(inspect.unwrap(function).__module__)._link()
             pointer.value = engine.get_function_address(_exported_name(function))
 
     def load_machine_code(self, target: str) -> CachedObject | None:
@@ -384,7 +402,7 @@ class CompilationUnit:
         engine = self._compile_uncached(contract)
         for each in self.all_separate_functions():
             if (pointer := _pointer_to(each, engine)) is not None:
-                other = CompilationUnit.of_module(each.__module__)._compile_uncached(contract)
+                other = CompilationUnit.of_module(inspect.unwrap(each).__module__)._compile_uncached(contract)
                 pointer.value = other.get_function_address(_exported_name(each))
         return {each.__name__: self.callable(each, engine, builtin=builtin) for each in self.entries}
 
@@ -484,7 +502,7 @@ class CompilationUnit:
             signature = signature_of(target)
             assert signature is not None
             calls[symbol_name(target)] += 1
-            if is_separate(target):
+            if is_separate(target) and target not in self.separate_functions:
                 separate[target] = None
             return Callee(symbol_name(target), tuple(kind for _, kind in signature[0]), signature[1])
 
@@ -498,13 +516,13 @@ class CompilationUnit:
         writers = [LlvmFunctionWriter(f, callee, contract=contract) for f in functions]
         bodies = [writer.body() for writer in writers]
         parts = [define(writer, body) for writer, body in zip(writers, bodies, strict=True)]
-        parts += [_separate_call_text(each) for each in separate if each not in self.separate_functions]
+        parts += [_separate_call_text(each) for each in separate]
         parts += [_exported_text(each) for each in self.separate_functions]
         if self.entries:
             parts += [shared_text(), *(self.wrapper(each).text() for each in self.entries)]
         reaching = set[str]()  # functions that can reach a separate one
         for f in functions:
-            if any(is_separate(each) or symbol_name(each) in reaching for each in f.calls):
+            if any(symbol_name(each) in reaching or each in separate for each in f.calls):
                 reaching.add(f.symbol)
         parts += [f"@{_reach_name(each)} = constant i8 1" for each in self.entries if symbol_name(each) in reaching]
         text = "\n\n".join([*parts, EPILOGUE]) + "\n"

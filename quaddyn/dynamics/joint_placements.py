@@ -9,12 +9,20 @@ The placement of a joint at q, and the integration of q with v on the manifold, 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..compiler import IntVector, Matrix, Tensor, Vector, compiled, cross, local, vec3
-from ..robot.loop_solver import ClosureWorkspace, close_all, compose, make_closure_workspace, rotation_about
+from ..robot.loop_solver import (
+    ClosureWorkspace,
+    close_all,
+    compose,
+    drift_all,
+    make_closure_workspace,
+    rotation_about,
+)
 from ..robot.robot import Robot
 from .kinematic_tree import JointType, KinematicTree, make_kinematic_tree
 
@@ -157,6 +165,11 @@ def make_placed_joints(bodies: KinematicTree) -> PlacedJoints:
         G=np.zeros((len(bodies.closures.v_index) + n_dependent, nv)),
         closing=make_closure_workspace(bodies.closures),
     )
+
+
+def closure_functions(joints: PlacedJoints) -> list[Callable[..., Any]]:
+    """Returns the separately compiled functions that closed loops need, none for robots without."""
+    return [close_all, drift_all] if len(joints.q_all) else []
 
 
 @compiled(inline=False)

@@ -122,7 +122,6 @@ class GroundPhaseController:
     def warmup() -> None:
         """Compiles all compiled functions of the controller."""
         for function in (
-            walker.begin_tick,
             walking.detect,
             advance_phase,
             compute_force_profile,

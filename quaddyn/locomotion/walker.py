@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 from ..compiler import IntVector, Vector, compiled, entry
-from ..dynamics.joint_placements import WorldJacobian, compute_world_jacobian
+from ..dynamics.joint_placements import WorldJacobian, closure_functions, compute_world_jacobian
 from ..estimation.rotor_inertia import add_rotor_torques, reset_rotor_inertia
 from ..wbc.tick_data import RigidBodyTerms
 from ..wbc.tick_period import StateConvention, TickDisplacements, measure_tick_period
@@ -183,7 +183,7 @@ def finish_landing(e: Walker) -> int:
 
 
 # -- one tick ----------------------------------------------------------------------------------------------------------
-@entry("locomotion")
+@entry("locomotion", callees=lambda e: closure_functions(e.jacobian.joints))
 def begin_tick(
     e: Walker, q: Vector, v: Vector, tau: Vector, requested: Vector, friction: float, measured_contacts: IntVector
 ) -> int:

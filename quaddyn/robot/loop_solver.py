@@ -408,7 +408,7 @@ def loop_residual(closures: Closures, work: ClosureWorkspace, group: int, x: Vec
 
 
 # -- what compiled code calls ----------------------------------------------------------------------------------------
-@compiled(inline=False)
+@compiled(inline=False, separate="closed loops")
 def close_all(closures: Closures, work: ClosureWorkspace, q: Vector, q_all: Vector, G: Matrix) -> int:
     """Closes all loops; see `close_loops`."""
     q_all[:] = 0.0
@@ -430,7 +430,7 @@ def close_all(closures: Closures, work: ClosureWorkspace, q: Vector, q_all: Vect
     return failed
 
 
-@compiled(inline=False)
+@compiled(inline=False, separate="closed loops")
 def drift_all(closures: Closures, work: ClosureWorkspace, q_all: Vector, v_all: Vector, out: Vector) -> None:
     """Computes the drift; see `loop_drift`."""
     out[:] = 0.0

@@ -13,10 +13,12 @@ one by the midpoint rule, with its energy balance.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from ..compiler import Matrix, Vector, compiled, entry
-from ..contact.solvers.frictional_core import MAX_MULTIPLICATIONS
-from ..dynamics.joint_placements import integrate_configuration, place_joints
+from ..contact.solvers.frictional_core import MAX_MULTIPLICATIONS, solve_contact_problem
+from ..dynamics.joint_placements import closure_functions, integrate_configuration, place_joints
 from ..dynamics.kinematic_tree import KinematicTree, PointForces
 from .actuators import advance_motors, begin_motor_step, finish_motor_step, write_motor_torques
 from .contact_step import TOLERANCE, complete_step, compute_position_correction, solve_contact_step
@@ -393,7 +395,12 @@ def clear_last_step(memory: StepMemory, contacts: SphereContacts) -> None:
     contacts.stored.n_contacts = 0
 
 
-@entry("the contact simulation", release=True)
+def separate_functions(plant: PlantData) -> list[Callable[..., Any]]:
+    """Returns the separately compiled functions that the steps of a plant can reach."""
+    return [solve_contact_problem, *closure_functions(plant.terms.joints)]
+
+
+@entry("the contact simulation", release=True, callees=separate_functions)
 def run_steps(plant: PlantData, torques: Matrix, states: Matrix, resume: bool) -> int:
     """Takes a step under each row of `torques`.
 
@@ -421,7 +428,11 @@ def run_steps(plant: PlantData, torques: Matrix, states: Matrix, resume: bool) -
     return StepResult.DONE
 
 
-@entry("the contact simulation", release=True)
+@entry(
+    "the contact simulation",
+    release=True,
+    callees=lambda bodies, pushes, terms: closure_functions(terms.joints),
+)
 def compute_push_forces_at(
     bodies: KinematicTree, q: Vector, pushes: PointForces, terms: StepTerms, out: Vector
 ) -> None:

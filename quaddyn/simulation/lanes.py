@@ -23,7 +23,7 @@ from ..robot.home import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .actuators import Actuators, Drives
-from .integrator import begin_run, clear_last_step, take_step
+from .integrator import begin_run, clear_last_step, separate_functions, take_step
 from .plant_data import (
     ContactLaw,
     ContactStatus,
@@ -386,7 +386,11 @@ def step_lane(i: int, plant: PlantData, lanes: LaneData, states: Tensor, results
     results[i] = run_lane(i, plant, lanes, states)
 
 
-@entry("the contact simulation of batches", release=True)
+@entry(
+    "the contact simulation of batches",
+    release=True,
+    callees=lambda plant, lanes: separate_functions(plant),
+)
 def run_lanes(plant: PlantData, lanes: LaneData, states: Tensor, resume: bool) -> int:
     """Takes all commanded steps of m lanes, one lane after the other, in the memory of one plant.
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from ..compiler import silence_messages
 from ..contact import Contact
 from ..contact.solvers import ContactProblem, FrictionalSolver, RigidSolver
-from ..contact.solvers.frictional_core import solve_contact_problem
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..cuda.driver import parse_device
 from ..deprecation import renamed_parameters
@@ -471,8 +470,7 @@ class Simulation(Plant):
         start = time.perf_counter()
         initial_state = self.checkpoint()
         with silence_messages() if quiet else nullcontext():
-            integrator.run_steps.compile()
-            solve_contact_problem.compile()
+            integrator.run_steps.compile(self._plant_data())
             self.step(np.zeros(self.robot.nu))
         self.restore(initial_state)
         return time.perf_counter() - start

@@ -35,6 +35,7 @@ from .embedded import (
     validate_state,
 )
 from .row_writing import get_item
+from .tick_core import element_functions
 from .tick_data import FormulationMemory, TickOutcome, read_certificate
 
 #: Single controllers do not need these entries.
@@ -263,7 +264,7 @@ def compute_lane(
     lanes.outcome[i] = outcome
 
 
-@entry("batches of whole-body controllers", release=True)
+@entry("batches of whole-body controllers", release=True, callees=lambda e, *others: element_functions(e.data))
 def compute_lanes(
     e: EmbeddedController,
     lanes: ControllerLanes,

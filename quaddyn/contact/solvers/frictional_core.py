@@ -288,7 +288,7 @@ def get_max_rounds(k: int) -> int:
     return MAX_ROUNDS if k <= MANY_CONTACTS_THRESHOLD else MAX_ROUNDS_MANY_CONTACTS
 
 
-@entry("contact solver")
+@entry("contact solver", separate=True)
 def solve_contact_problem(
     G: Matrix, g: Vector, mu: Vector, impulses: Vector, tolerance: float, round_count: int, work: ContactWorkspace
 ) -> float:

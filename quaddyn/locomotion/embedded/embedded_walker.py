@@ -9,13 +9,14 @@ without the evaluation of the legs on slopes; whole-body control is that of `qua
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...compiler import IntVector, Record, Vector, compiled, entry, interpret, vec3
 from ...dynamics.arguments import MAX_KINETIC_ENERGY
-from ...dynamics.joint_placements import make_world_jacobian
+from ...dynamics.joint_placements import closure_functions, make_world_jacobian
 from ...errors import ArgumentError
 from ...urdf.tree import Array
 from ...wbc.embedded import (
@@ -27,6 +28,7 @@ from ...wbc.embedded import (
     set_contact_cone,
     validate_state,
 )
+from ...wbc.tick_core import element_functions
 from ...wbc.tick_data import TickOutcome
 from ..ground_phase import GroundPhaseController
 from ..leg_folding import compute_folding_torques
@@ -116,7 +118,12 @@ def finish_with_whole_body_control(e: EmbeddedWalker, code: int, q: Vector, v: V
 
 
 # -- functions that programs call ------------------------------------------------------------------------------------
-@entry("walker")
+def separate_functions(e: EmbeddedWalker) -> list[Callable[..., Any]]:
+    """Returns the separately compiled functions that the ticks of a walker can reach."""
+    return [*element_functions(e.wbc.data), *closure_functions(e.walker.jacobian.joints)]
+
+
+@entry("walker", callees=separate_functions)
 def walker_tick(
     e: EmbeddedWalker, q: Vector, v: Vector, velocity: Vector, measured_contacts: IntVector, tau: Vector
 ) -> TickOutcome:

@@ -45,6 +45,7 @@ from .embedded_walker import (
     make_embedded_walker,
     reset_embedded_walker,
     select_gait,
+    separate_functions,
     stand_up,
     walker_tick,
 )
@@ -104,7 +105,7 @@ def store_walker(i: int, lanes: WalkerLanes, work: WalkerWorkspace) -> None:
     store_lane(i, lanes.wbc, work.walker.wbc)
 
 
-@entry("walker", release=True)
+@entry("walker", release=True, callees=lambda work, lanes: separate_functions(work.walker))
 def compute_walkers(
     work: WalkerWorkspace,
     lanes: WalkerLanes,
@@ -433,7 +434,8 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
 
     def warmup(self) -> None:
         """Compiles or loads the machine code of the ticks, so that a control loop does not have to wait for it."""
-        for each in (compute_walkers, request_lanes, select_lane_gaits):
+        compute_walkers.compile(self._work, self._lanes)
+        for each in (request_lanes, select_lane_gaits):
             each.compile()
 
     def _check_contacts(self, contacts: Any) -> NDArray[np.int64]:
