@@ -33,12 +33,11 @@ from quaddyn.demo import (
     run_locomotion_demo,
     run_squat_demo,
     supports_locomotion,
-    teleoperation,
 )
-from quaddyn.demo.locomotion_demo import crouched_configuration, frame_number
-from quaddyn.demo.locomotion_run import LocomotionRun, parse_terrain
+from quaddyn.demo.locomotion_demo import crouched_configuration
+from quaddyn.demo.locomotion_run import HELP, LocomotionRun, parse_terrain, velocity_from_keys
 from quaddyn.demo.motion import JointSwingMotion, SquatMotion, contact_jacobian
-from quaddyn.demo.report import MIN_STORED_SAMPLES, DemoTimeSeries
+from quaddyn.demo.report import MIN_STORED_SAMPLES, DemoTimeSeries, frame_number
 from quaddyn.kinematics import inverse_kinematics
 from quaddyn.locomotion import LocomotionCommand, LocomotionController, LocomotionMode, Morphology
 from quaddyn.robot.configuration import rotate_configuration
@@ -353,15 +352,13 @@ def test_invalid_locomotion_demos_are_rejected_by_name() -> None:
 
 def test_keys_give_a_velocity_command_and_no_key_gives_none() -> None:
     p = Morphology.from_robot(qd.load("go2"))
-    assert (
-        teleoperation.velocity_from_keys((), p) is None and teleoperation.velocity_from_keys({"ShiftLeft"}, p) is None
-    )
-    forward = teleoperation.velocity_from_keys({"KeyW"}, p)
+    assert velocity_from_keys((), p) is None and velocity_from_keys({"ShiftLeft"}, p) is None
+    forward = velocity_from_keys({"KeyW"}, p)
     np.testing.assert_allclose(forward, [0.25 * p.speed_scale, 0.0, 0.0])
-    np.testing.assert_array_equal(teleoperation.velocity_from_keys({"KeyW", "ArrowUp"}, p), forward)
-    np.testing.assert_allclose(teleoperation.velocity_from_keys({"KeyW", "ShiftLeft"}, p), 1.5 * forward)
-    np.testing.assert_array_equal(teleoperation.velocity_from_keys({"KeyW", "KeyS"}, p), 0.0)
-    both = teleoperation.velocity_from_keys({"KeyQ", "ArrowRight"}, p)
+    np.testing.assert_array_equal(velocity_from_keys({"KeyW", "ArrowUp"}, p), forward)
+    np.testing.assert_allclose(velocity_from_keys({"KeyW", "ShiftLeft"}, p), 1.5 * forward)
+    np.testing.assert_array_equal(velocity_from_keys({"KeyW", "KeyS"}, p), 0.0)
+    both = velocity_from_keys({"KeyQ", "ArrowRight"}, p)
     assert both[0] == 0.0 and both[1] > 0.0 > both[2]
 
 
@@ -393,7 +390,7 @@ def test_teleoperated_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_th
     assert report.clamped_velocity == (0.0, 0.0, 0.0)
     assert any(text.startswith("standing") for text in keyboard.texts)
     assert keyboard.texts[-1].startswith("trot: moving")
-    assert teleoperation.HELP in keyboard.texts[-1]
+    assert HELP in keyboard.texts[-1]
     turning = float(keyboard.texts[-1].splitlines()[1].split()[-2])
     assert turning == pytest.approx(0.12 / Morphology.from_robot(robot).time_scale, abs=0.01)
     keyboard.time, keyboard.ends = 0.0, 0.4
@@ -408,15 +405,16 @@ def test_time_series_are_thinned_uniformly() -> None:
     count = 5 * MIN_STORED_SAMPLES + 3
     for k in range(count):
         time_series.add(1e-3 * k, np.full(12, k), np.full((4, 3), 2.0 * k), 0.3, np.full(3, 0.5), np.full(3, -k))
-    assert MIN_STORED_SAMPLES <= len(time_series) < 2 * MIN_STORED_SAMPLES
-    steps = np.diff(time_series.times)
+    samples = time_series.samples
+    assert MIN_STORED_SAMPLES <= len(samples) < 2 * MIN_STORED_SAMPLES
+    steps = np.diff(samples["time"])
     np.testing.assert_allclose(steps, steps[0])
-    assert time_series.times[0] == 0.0 and time_series.times[-1] > 1e-3 * count - 2.0 * steps[0]
-    index = np.round(1e3 * time_series.times)
-    np.testing.assert_allclose(time_series.tau, np.tile(index[:, None], (1, 12)))
-    np.testing.assert_allclose(time_series.forces, 2.0 * np.tile(index[:, None, None], (1, 4, 3)))
-    np.testing.assert_allclose(time_series.velocity, np.tile(-index[:, None], (1, 3)))
-    np.testing.assert_allclose((time_series.height[5], time_series.desired_velocity[5, 2]), (0.3, 0.5))
+    assert samples["time"][0] == 0.0 and samples["time"][-1] > 1e-3 * count - 2.0 * steps[0]
+    index = np.round(1e3 * samples["time"])
+    np.testing.assert_allclose(samples["tau"], np.tile(index[:, None], (1, 12)))
+    np.testing.assert_allclose(samples["forces"], 2.0 * np.tile(index[:, None, None], (1, 4, 3)))
+    np.testing.assert_allclose(samples["velocity"], np.tile(-index[:, None], (1, 3)))
+    np.testing.assert_allclose((samples["height"][5], samples["desired_velocity"][5, 2]), (0.3, 0.5))
 
 
 def test_locomotion_plot_has_limits_forces_velocity_and_height(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

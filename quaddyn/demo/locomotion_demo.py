@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +14,7 @@ from ..deprecation import renamed_parameters
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, UnknownNameError
 from ..kinematics import LegKinematics
-from ..locomotion import FEET, LocomotionCommand, LocomotionController, LocomotionMode, Morphology, as_velocity_command
+from ..locomotion import FEET, LocomotionController, LocomotionMode, Morphology, as_velocity_command
 from ..robot import Robot
 from ..robot.configuration import rotate_configuration, set_joint_value
 from ..robot.legs import find_wheels
@@ -25,15 +22,12 @@ from ..simulation import MujocoPlant, Simulation
 from ..urdf.mjcf import import_mujoco
 from ..urdf.tree import Array
 from .locomotion_run import HELP, GainSliders, JumpRequest, LocomotionRun, parse_terrain, velocity_from_keys
-from .report import DemoReport, DemoTimeSeries, RequestedValue, check_output, check_plot, draw
+from .report import DemoReport, RequestedValue, check_output, check_plot
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
 
 PLANTS: dict[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
-FRAMES_PER_SECOND = 30.0
-#: Tolerance of the start of a frame for rounding, divided by the frame time.
-FRAME_TOLERANCE = 1e-6
 #: Initial height of the base, divided by its height at home.
 CROUCH_HEIGHT_FRACTION = 0.6
 #: Default commanded speed [sqrt(g l)].
@@ -44,11 +38,6 @@ MOVING_FRACTION = 0.75
 STAND_TIME = 3.0
 #: Number of dots of the trail of the center of mass.
 TRAIL_DOTS = 90
-
-
-def frame_number(seconds: float) -> int:
-    """Returns the number of the frame at a time [s]."""
-    return int(seconds * FRAMES_PER_SECOND + FRAME_TOLERANCE)
 
 
 def check_plant(name: str) -> None:
@@ -250,80 +239,53 @@ def run_locomotion_demo(
         viewer = Viewer(robot, serve=False)
     if viewer is not None:
         viewer.show_trails(("com",), dots=TRAIL_DOTS)
-    time_series = None if plot is None else DemoTimeSeries(robot, robot.feet)
-    pending_pushes, requested_jump = list(pushes), jump
-    run = LocomotionRun(controller, simulated_plant, requested_velocity, time_series, up=tilt[:, 2])
+    pending_pushes, pending_jump = list(pushes), jump
+    run = LocomotionRun(controller, simulated_plant, requested_velocity, viewer, up=tilt[:, 2])
     if on_start is not None:
         on_start(run.requested_values(plan, velocity=velocity is not None))
     gains = GainSliders(controller, viewer) if teleop and viewer is not None else None
-    last_frame, start, interrupted = -1, time.perf_counter(), False
-    try:
-        for k in range(round(duration / dt)):
-            t = k * dt
-            while pending_pushes and t >= pending_pushes[0].time - 1e-9:
-                run.push(pending_pushes.pop(0).force)
-            if viewer is not None:
-                start += viewer.wait_while_paused()
-            key_velocity = (
-                None if viewer is None else velocity_from_keys(viewer.pressed_keys, morphology, viewer.gamepad_axes)
-            )
-            if gains is not None and viewer is not None:
+
+    def step(t: float) -> None:
+        nonlocal pending_jump
+        while pending_pushes and t >= pending_pushes[0].time - 1e-9:
+            run.push(pending_pushes.pop(0).force)
+        commanded, external = requested_velocity, None
+        standing_time = -np.inf if run.rise_time is None else t - run.rise_time
+        moving_time = np.inf if run.rise_time is None else MOVING_FRACTION * (duration - run.rise_time)
+        can_jump = standing_time > min_duration and controller.mode is LocomotionMode.STANDING
+        if pending_jump is not None and can_jump:
+            run.start_jump(pending_jump)
+            pending_jump = None
+        if not teleop and standing_time > moving_time:
+            commanded = 0.0 * requested_velocity
+        if viewer is not None:
+            if gains is not None:
                 gains.apply(viewer.sliders)
-            can_jump = (
-                run.rise_time is not None
-                and t > run.rise_time + STAND_TIME * morphology.time_scale
-                and controller.mode is LocomotionMode.STANDING
-            )
-            if jump is not None and can_jump:
-                run.start_jump(jump)
-                jump = None
-            is_stopping = (
-                not teleop
-                and run.rise_time is not None
-                and t > run.rise_time + MOVING_FRACTION * (duration - run.rise_time)
-            )
-            command = run.tick(
-                key_velocity
-                if key_velocity is not None
-                else 0.0 * requested_velocity
-                if is_stopping
-                else requested_velocity,
-                None if viewer is None else viewer.pull_forces(simulated_plant),
-            )
-            frame = frame_number(t)
-            if frame == last_frame and not (viewer is not None and viewer.is_paused):
-                continue
-            last_frame = frame
-            if viewer is not None:
-                _show_frame(viewer, run, command, teleop)
-            if progress is not None:
-                progress(t / duration)
-            if realtime:
-                time.sleep(max(0.0, start + t - time.perf_counter()))
-    except KeyboardInterrupt:
-        if not run.ticks:
-            raise
-        interrupted = True
-    if jump is not None and not interrupted:
+            key_velocity = velocity_from_keys(viewer.pressed_keys, morphology, viewer.gamepad_axes)
+            commanded = commanded if key_velocity is None else key_velocity
+            external = viewer.pull_forces(simulated_plant)
+        run.tick(commanded, external)
+
+    run.execute(
+        duration,
+        dt,
+        step=step,
+        show=lambda viewer: _show_frame(viewer, run, teleop),
+        realtime=realtime,
+        progress=progress,
+    )
+    if pending_jump is not None and not run.interrupted:
         raise ArgumentError(
             f"jump: {robot.name!r} did not start the jump within duration={duration:g} s; use a longer duration"
         )
-    if progress is not None:
-        progress(1.0)
-    if viewer is not None:
-        viewer.show_plant(simulated_plant, show_support_polygon=True, friction=friction)
-        if record is not None:
-            viewer.record(Path(record))
-    motion = gait if requested_jump is None else "jump"
-    report = replace(run.report(motion, velocity=velocity is not None), interrupted=interrupted)
-    if time_series is not None and plot is not None:
-        draw(time_series, plot, title=f"{robot.name}: {motion} in the {plant} plant")
-    return report
+    motion = gait if jump is None else "jump"
+    run.finish(f"{motion} in the {plant} plant", record, plot, progress, show_support_polygon=True)
+    return run.report(motion, velocity=velocity is not None)
 
 
-def _show_frame(viewer: Viewer, run: LocomotionRun, command: LocomotionCommand, teleop: bool) -> None:
+def _show_frame(viewer: Viewer, run: LocomotionRun, teleop: bool) -> None:
     """Shows one frame of the run in the viewer."""
-    simulated_plant = run.plant
+    simulated_plant, command = run.plant, run.command
     swings = command.swings.items()
     x, y, _ = command.reference_velocity.tolist()
     wbc_command = command.wbc_command

@@ -18,7 +18,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..contact.contact_set import cross_matrix
-from ..dynamics import Dynamics, State
+from ..dynamics import State
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import (
     FEET,
@@ -30,20 +30,11 @@ from ..locomotion import (
     Morphology,
     heading_axes,
 )
-from ..operating_system import cpu_name
 from ..robot import Robot
 from ..simulation import Plant
 from ..simulation.terrain import Box, HeightField, Plane, Terrain, stairs
 from ..urdf.tree import Array, frozen
-from .report import (
-    STAND_UP_CHECK,
-    DemoCheck,
-    DemoReport,
-    DemoTimeSeries,
-    RequestedValue,
-    round_trip_error,
-    torque_ranges,
-)
+from .report import STAND_UP_CHECK, DemoReport, DemoRun, RequestedValue
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
@@ -329,8 +320,6 @@ MAX_RISE_TIME, MIN_RISE_FRACTION = 12.0, 0.5
 MIN_COMMANDED_TIME, MIN_DISTANCE_FRACTION = 12.0, 0.4
 #: Maximum deviation of the reference from the command in ticks whose velocity is averaged [sqrt(g l)].
 STEADY_VELOCITY_TOLERANCE = 1e-3
-#: Number of ticks between states stored for `round_trip_error`, and maximum number of stored states.
-SAMPLE_INTERVAL, MAX_SAMPLES = 50, 500
 #: Number of ticks between the points of a swing trace.
 SWING_TRACE_INTERVAL = 5
 #: Normal of level ground.
@@ -338,7 +327,7 @@ UP = np.array([0.0, 0.0, 1.0])
 STANDING = (LocomotionMode.STANDING, LocomotionMode.MOVING, LocomotionMode.RECOVERING)
 
 
-class LocomotionRun:
+class LocomotionRun(DemoRun):
     """Control loop of a quadruped that measures its figures as running values, with bounded memory.
 
     Args:
@@ -346,11 +335,11 @@ class LocomotionRun:
         plant: plant of the robot; the period of the controller is a multiple of its time step.
         requested: (3,) requested velocity [m/s, rad/s]. The measured velocity is compared with its clamped
             value, over ticks in which that is the reference.
-        time_series: recorder to which each tick is added; None for none.
+        viewer: viewer that shows the run; None for none.
         up: (3,) normal of the ground, to which velocities are tangential.
 
     Attributes:
-        ticks: number of ticks.
+        command: last command of the controller.
         rise_time: time at which the robot stood for the first time, with its base raised [s]; None before.
         swing_traces: path of each swing foot since lift-off, points (3,) by foot [m].
         heading: (3, 3) `heading_axes` of the trunk on this ground.
@@ -361,42 +350,32 @@ class LocomotionRun:
         controller: LocomotionController,
         plant: Plant,
         requested: Array,
-        time_series: DemoTimeSeries | None = None,
+        viewer: Viewer | None = None,
         up: Array = UP,
     ) -> None:
+        super().__init__(plant, controller.robot.feet, viewer)
         self.controller = controller
-        self.plant = plant
         self.requested = requested
-        self.time_series = time_series
         self.up = up
-        self.clamped, self.limit_reason = (
-            controller.clamp_velocity(requested),
-            controller.velocity_limit_reason(requested),
-        )
-        self.robot = robot = controller.robot
-        self.dynamics = Dynamics(robot)
+        self.clamped = controller.clamp_velocity(requested)
+        self.limit_reason = controller.velocity_limit_reason(requested)
+        self.command: LocomotionCommand
         self.heading = np.eye(3)
         self.rise_time: float | None = None
         self.swing_traces: dict[str, list[Array]] = {}
-        self._base = robot.bodies[0].name
+        self._base = self.robot.bodies[0].name
+        self._uncertified_ticks = self._fallen_ticks = self._inaccurate_steps = 0
+        self._max_base_residual, self._max_cone_violation = 0.0, -np.inf
         home, start = (
-            self._base_height(self.dynamics.update(np.array(q), np.zeros(robot.nv))) for q in (robot.q_home, plant.q)
+            self._base_height(self.dynamics.update(np.array(q), np.zeros(self.robot.nv)))
+            for q in (self.robot.q_home, plant.q)
         )
         self._min_stand_height = start + MIN_RISE_FRACTION * max(home - start, 0.0)
-        self._weight = controller.morphology.mass * controller.morphology.gravity
-        self._initial_energy = plant.energy
-        self.ticks = self._uncertified_ticks = self._fallen_ticks = self._inaccurate_steps = 0
-        self._min_torques, self._max_torques = np.full(robot.nu, np.inf), np.full(robot.nu, -np.inf)
-        self._normal_force_range, self._base_height_range = (np.inf, -np.inf), (np.inf, -np.inf)
-        self._relative_force_sum = self._max_force_deviation = self._max_base_residual = 0.0
-        self._max_cone_violation = -np.inf
-        self._stored_states: deque[tuple[Array, Array, Array, dict[str, Array]]] = deque(maxlen=MAX_SAMPLES)
         self._recent_velocities: deque[Array] = deque()
         self._cycle_velocity_sum, self._cycle_ticks = np.zeros(3), 0
         self._cycle_velocities: list[Array] = []
         self._walking_velocity_sum, self._walking_ticks = np.zeros(3), 0
         self._commanded_velocity_sum, self._commanded_ticks = np.zeros(3), 0
-        self._control_time = self._plant_time = 0.0
         self._averaging_start = 0.0
         self._jump_monitor: JumpMonitor | None = None
         self._foot_positions = np.zeros((len(FEET), 2))
@@ -404,15 +383,13 @@ class LocomotionRun:
     def start_jump(self, jump: JumpRequest) -> None:
         """Starts a jump from standing."""
         self._jump_monitor = JumpMonitor(jump, self.controller)
-        if self.time_series is not None:
-            self.time_series.events.setdefault("jump", []).append(self.plant.time)
+        self.time_series.events.setdefault("jump", []).append(self.plant.time)
 
     def push(self, force: float) -> None:
         """Pushes the base to the left with a force [N], and suspends the averaging of velocities for a while."""
         self.plant.push(self._base, force * self.heading[:, 1], duration=PUSH_TIME)
         self._averaging_start = self.plant.time + PUSH_RECOVERY_TIME * self.controller.morphology.time_scale
-        if self.time_series is not None:
-            self.time_series.events.setdefault("push", []).append(self.plant.time)
+        self.time_series.events.setdefault("push", []).append(self.plant.time)
 
     def tick(self, velocity: Array, external: Mapping[str, Array] | None = None) -> LocomotionCommand:
         """Computes a command, updates the measured figures, and advances the plant by one control period.
@@ -425,7 +402,7 @@ class LocomotionRun:
         control_start = time.perf_counter()
         s = self.dynamics.update(np.array(plant.q), np.array(plant.v))
         is_commanded = self.rise_time is not None and np.array_equal(velocity, self.requested)
-        command = controller.compute(s, velocity if self.rise_time is not None else np.zeros(3))
+        self.command = command = controller.compute(s, velocity if self.rise_time is not None else np.zeros(3))
         control_end = time.perf_counter()
         if self.rise_time is None and command.mode in STANDING and self._base_height(s) >= self._min_stand_height:
             self.rise_time = plant.time
@@ -433,8 +410,8 @@ class LocomotionRun:
         plant_start = time.perf_counter()
         for _ in range(round(controller.dt / plant.dt)):
             plant.step(command.tau, external=external)
-        self._plant_time += time.perf_counter() - plant_start
-        self._control_time += control_end - control_start
+        self.plant_time += time.perf_counter() - plant_start
+        self.control_time += control_end - control_start
         return command
 
     def _observe(self, s: State, command: LocomotionCommand, is_commanded: bool) -> None:
@@ -446,12 +423,10 @@ class LocomotionRun:
             is_commanded: whether the command follows the requested velocity.
         """
         plant, robot = self.plant, self.robot
-        forces, tau = plant.contact_forces, plant.tau
-        foot_forces = np.array([forces[foot] for foot in robot.feet])
         x, y, z = self.up.tolist()
         self.heading = heading_axes(self.controller.morphology.yaw(s.q), -x / z, -y / z)
         velocity = np.array([*(self.heading.T @ s.com_velocity)[:2], s.velocity(self._base)[5]])
-
+        foot_forces = self.observe(s, command.reference_velocity, velocity)
         if is_commanded:
             self._commanded_velocity_sum, self._commanded_ticks = (
                 self._commanded_velocity_sum + velocity,
@@ -461,16 +436,6 @@ class LocomotionRun:
         self._fallen_ticks += command.mode is LocomotionMode.FALLEN
         self._uncertified_ticks += not command.ok
         self._inaccurate_steps += plant.status == "inaccurate"
-        np.minimum(self._min_torques, tau, out=self._min_torques)
-        np.maximum(self._max_torques, tau, out=self._max_torques)
-        self._normal_force_range = _extend_range(
-            self._normal_force_range, float(foot_forces[:, 2].min()), float(foot_forces[:, 2].max())
-        )
-        height = float(s.placement(self._base).translation[2])
-        self._base_height_range = _extend_range(self._base_height_range, height, height)
-        relative_force = float(foot_forces[:, 2].sum()) / self._weight
-        self._relative_force_sum += relative_force
-        self._max_force_deviation = max(self._max_force_deviation, abs(relative_force - 1.0))
         for contact in plant.contacts:
             normal = float(contact.force @ contact.normal)
             tangential = float(np.linalg.norm(contact.force - normal * contact.normal))
@@ -478,7 +443,7 @@ class LocomotionRun:
         self._average_velocity(command, velocity)
         if self._jump_monitor is not None:
             self._jump_monitor.update(s, command.mode, bool((foot_forces[:, 2] > 0.0).any()))
-        if self.ticks % SWING_TRACE_INTERVAL == 0:  # the swings of every tick would take as long as the tick itself
+        if self.ticks % SWING_TRACE_INTERVAL == 1:  # the swings of every tick would take as long as the tick itself
             self.swing_traces = {foot: self.swing_traces.get(foot, []) for foot in command.swings}
             for foot, swing in command.swings.items():
                 self.swing_traces[foot].append(swing.position.copy())
@@ -490,11 +455,6 @@ class LocomotionRun:
                 contact_offset = -robot.legs[name].foot.radius * self.controller.wbc.contacts[name].normal
                 force_balance -= J[:3].T @ force + J[3:].T @ (cross_matrix(contact_offset) @ force)
             self._max_base_residual = max(self._max_base_residual, float(np.abs(force_balance[:6]).max()))
-        if self.ticks % SAMPLE_INTERVAL == 0:
-            self._stored_states.append((s.q.copy(), s.v.copy(), tau, forces))
-        if self.time_series is not None:
-            self.time_series.add(plant.time, tau, foot_forces, float(s.com[2]), command.reference_velocity, velocity)
-        self.ticks += 1
 
     def _average_velocity(self, command: LocomotionCommand, velocity: Array) -> None:
         """Averages the velocity over whole gait cycles, since the trunk sways within a cycle."""
@@ -611,19 +571,15 @@ class LocomotionRun:
             gait: name of the gait or motion.
             velocity: whether the caller requested a velocity.
         """
-        robot, plant, morphology, ticks = self.robot, self.plant, self.controller.morphology, self.ticks
+        morphology, check = self.controller.morphology, self.check
         plan = None if self._jump_monitor is None else self._jump_monitor.plan
-        checks: dict[str, DemoCheck] = {}
-
-        def check(name: str, value: float, limit: float, unit: str) -> None:
-            checks[name] = DemoCheck(float(value), float(limit), bool(value <= limit), unit)
-
-        error, bound = round_trip_error(self.dynamics, list(self._stored_states))
-        check("RNEA(ABA(tau)) relative error", error, bound, "1")
+        self.check_round_trip()
         check("ticks fallen", self._fallen_ticks, 0, "1")
-        check("equations of motion, base rows", self._max_base_residual / self._weight, 1e-8, "m g")
-        check("fraction of ticks without certificate", self._uncertified_ticks / ticks, MAX_UNCERTIFIED_FRACTION, "1")
-        check("force outside the friction cone", max(self._max_cone_violation, 0.0) / self._weight, 1e-3, "m g")
+        check("equations of motion, base rows", self._max_base_residual / self.weight, 1e-8, "m g")
+        check(
+            "fraction of ticks without certificate", self._uncertified_ticks / self.ticks, MAX_UNCERTIFIED_FRACTION, "1"
+        )
+        check("force outside the friction cone", max(self._max_cone_violation, 0.0) / self.weight, 1e-3, "m g")
         check("inaccurate steps of the plant", self._inaccurate_steps, 0, "1")
         if (stand_up_time := self._stand_up_time()) is not None:
             check(STAND_UP_CHECK, stand_up_time, MAX_RISE_TIME * morphology.time_scale, "s")
@@ -642,23 +598,9 @@ class LocomotionRun:
             )
             relative_error = np.abs(measured - self.clamped) / [scale[0], scale[0], scale[1]]
             check("relative error of the velocity", relative_error.max(), MAX_VELOCITY_ERROR, "1")
-        return DemoReport(
-            robot=robot.name,
-            motion=gait,
-            seconds=plant.time,
-            steps=ticks,
-            cpu=cpu_name(),
-            steps_per_second=ticks / (self._control_time + self._plant_time),
-            plant_steps_per_second=round(self.controller.dt / plant.dt) * ticks / self._plant_time,
-            torques=torque_ranges(robot, self._min_torques, self._max_torques),
-            normal_force=self._normal_force_range,
-            weight=self._weight,
-            weight_mean=self._relative_force_sum / ticks,
-            weight_deviation=self._max_force_deviation,
-            base_height=self._base_height_range,
-            energy_change=float(plant.energy - self._initial_energy),
+        return self.make_report(
+            gait,
             work={},
-            checks=checks,
             requested_velocity=tuple(self.requested.tolist()),
             clamped_velocity=tuple(self.clamped.tolist()),
             limit_reason=self.limit_reason,
@@ -669,8 +611,3 @@ class LocomotionRun:
             jump_summary="" if plan is None else str(plan),
             requests=self.requested_values(plan, velocity=velocity),
         )
-
-
-def _extend_range(bounds: tuple[float, float], low: float, high: float) -> tuple[float, float]:
-    """Returns the range (minimum, maximum), extended to include `low` and `high`."""
-    return min(bounds[0], low), max(bounds[1], high)

@@ -1,4 +1,4 @@
-"""Measured figures of a demo run, and the result of each check.
+"""`DemoRun`: run of a demo; `DemoReport`: its measured figures, and the result of each check.
 
 `DemoTimeSeries`: samples of a run over time, with a limited number of samples.
 
@@ -8,14 +8,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..contact import contact_jacobian
 from ..deprecation import renamed_attributes, renamed_fields
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
@@ -24,14 +25,22 @@ from ..operating_system import cpu_name
 from ..robot import Robot
 from ..robot.validation import effective_effort_limits
 from ..safe_files import check_ending
-from ..simulation import Simulation
+from ..simulation import Plant
 from ..urdf.tree import Array
-from .motion import DemoMotion, DesiredState, JointSwingMotion, SquatMotion, gravity_magnitude
+from .motion import gravity_magnitude
+
+if TYPE_CHECKING:
+    from ..viewer import Viewer
 
 #: Maximum fraction of a requested value that limits may remove without a separate exit code.
 MAX_REDUCTION_FRACTION = 0.1
 #: Name of the check that a robot with locomotion stands up.
 STAND_UP_CHECK = "time to stand up"
+FRAMES_PER_SECOND = 30.0
+#: Tolerance of the start of a frame for rounding, divided by the frame time.
+FRAME_TOLERANCE = 1e-6
+#: Number of steps between states stored for `round_trip_error`, and maximum number of stored states.
+STORED_INTERVAL, MAX_STORED_STATES = 50, 500
 
 
 @renamed_attributes(bound="limit")
@@ -184,124 +193,173 @@ class DemoReport:
         return not self.failed_checks
 
 
-class DemoRecorder:
-    """Recorder of a squat demo, which computes its figures."""
+def frame_number(seconds: float) -> int:
+    """Returns the number of the frame at a time [s]."""
+    return int(seconds * FRAMES_PER_SECOND + FRAME_TOLERANCE)
 
-    def __init__(self, robot: Robot, feet: tuple[str, ...], friction: float) -> None:
-        self.robot, self.feet, self.friction = robot, feet, friction
-        self._base = robot.bodies[0].name
-        self._tau: list[Array] = []
-        self._forces: list[Array] = []
-        self._heights: list[tuple[float, float]] = []
-        self._energy: list[float] = []
-        self._work: list[float] = []
-        self._contact_work: list[float] = []
-        self._stored_states: list[tuple[Array, Array, Array, dict[str, Array]]] = []
-        self._slip_distances = np.zeros(len(feet))
-        self._max_power = self._max_residual = self._max_joint_error = self._control_time = self._plant_time = 0.0
-        self._saturated_steps = self._inaccurate_steps = 0
 
-    def add(
+class DemoRun:
+    """Run of a demo, step by step, with the figures that all reports contain as running values in bounded memory.
+
+    Args:
+        plant: plant of the robot.
+        feet: feet that carry the robot; () for none.
+        viewer: viewer that shows the run; None for none.
+
+    Attributes:
+        dynamics: dynamics of the robot.
+        weight: weight m g [N].
+        time_series: samples for a plot.
+        checks: result of each check by name.
+        ticks: number of observed steps.
+        control_time: time spent by the controller [s].
+        plant_time: time spent by the plant [s].
+        interrupted: whether an interrupt ended the run early.
+    """
+
+    def __init__(self, plant: Plant, feet: tuple[str, ...], viewer: Viewer | None = None) -> None:
+        self.plant = plant
+        self.robot = robot = plant.robot
+        self.feet = feet
+        self.viewer = viewer
+        self.dynamics = Dynamics(robot)
+        self.weight = robot.mass * gravity_magnitude(robot)
+        self.time_series = DemoTimeSeries(robot, feet)
+        self.checks: dict[str, DemoCheck] = {}
+        self.ticks = 0
+        self.control_time = self.plant_time = 0.0
+        self.interrupted = False
+        self._initial_energy = plant.energy
+        self._min_torques, self._max_torques = np.full(robot.nu, np.inf), np.full(robot.nu, -np.inf)
+        self._normal_forces = self._base_heights = (np.inf, -np.inf)
+        self._relative_force_sum = self._max_force_deviation = 0.0
+        self._stored_states: deque[tuple[Array, Array, Array, dict[str, Array]]] = deque(maxlen=MAX_STORED_STATES)
+
+    def execute(
         self,
-        s: State,
-        sim: Simulation,
-        desired: DesiredState,
-        saturated: tuple[str, ...],
-        control_time: float,
-        plant_time: float,
+        duration: float,
+        dt: float,
+        *,
+        step: Callable[[float], object],
+        show: Callable[[Viewer], object],
+        realtime: bool,
+        progress: Callable[[float], None] | None,
     ) -> None:
-        """Records one step: the state before it and the plant after it."""
-        contact_forces = sim.contact_forces
-        self._tau.append(sim.tau)
+        """Calls `step` with the time of each step [s], and `show` for each frame, until the end or an interrupt."""
+        last_frame, start = -1, time.perf_counter()
+        try:
+            for k in range(round(duration / dt)):
+                if self.viewer is not None:
+                    start += self.viewer.wait_while_paused()
+                t = k * dt
+                step(t)
+                frame = frame_number(t)
+                if frame == last_frame and not (self.viewer is not None and self.viewer.is_paused):
+                    continue
+                last_frame = frame
+                if self.viewer is not None:
+                    show(self.viewer)
+                if progress is not None:
+                    progress(t / duration)
+                if realtime:
+                    time.sleep(max(0.0, start + t - time.perf_counter()))
+        except KeyboardInterrupt:
+            if not self.plant.time:
+                raise
+            self.interrupted = True
+
+    def finish(
+        self,
+        title: str,
+        record: str | os.PathLike[str] | None,
+        plot: str | os.PathLike[str] | None,
+        progress: Callable[[float], None] | None,
+        **shown: Any,
+    ) -> None:
+        """Shows the end of the run with the arguments `shown` of the viewer, and writes the recording and the plot."""
+        if progress is not None:
+            progress(1.0)
+        if self.viewer is not None:
+            self.viewer.show_plant(self.plant, friction=self.plant.friction, **shown)
+            if record is not None:
+                self.viewer.record(Path(record))
+        if plot is not None:
+            draw(self.time_series, plot, title=f"{self.robot.name}: {title}")
+
+    def observe(self, s: State, desired_velocity: Array | None = None, velocity: Array | None = None) -> Array:
+        """Updates the figures by a state and by the torques and contact forces of the plant.
+
+        Args:
+            s: state of the robot.
+            desired_velocity: velocity of the reference, see `DemoTimeSeries.add`.
+            velocity: measured velocity.
+
+        Returns:
+            (m, 3) contact forces on the feet, world axes [N].
+        """
+        tau, forces = self.plant.tau, self.plant.contact_forces
+        if self.ticks % STORED_INTERVAL == 0:
+            self._stored_states.append((s.q.copy(), s.v.copy(), tau, forces))
+        self.ticks += 1
+        np.minimum(self._min_torques, tau, out=self._min_torques)
+        np.maximum(self._max_torques, tau, out=self._max_torques)
+        foot_forces = np.array([forces[foot] for foot in self.feet]).reshape(-1, 3)
+        self.time_series.add(self.plant.time, tau, foot_forces, float(s.com[2]), desired_velocity, velocity)
         if self.feet:
-            self._forces.append(np.array([contact_forces[foot] for foot in self.feet]))
-            self._heights.append((desired.height, float(s.placement(self._base).translation[2])))
-            for i, foot in enumerate(self.feet):  # contact velocities as in the contact law: J(q) v+
-                self._slip_distances[i] += sim.dt * float(np.hypot(*(contact_jacobian(s, foot)[:2] @ sim.v)))
-        else:
-            error = self.robot.algorithms.difference(self.robot.model, s.q, desired.q)
-            self._max_joint_error = max(self._max_joint_error, float(np.abs(error).max(initial=0.0)))
-        self._energy.append(s.energy.total)
-        self._work.append(sim.work.total)
-        self._contact_work.append(sim.work.contacts)
-        power = abs(float(s.v @ s.gravity)) + 3.0 * float(np.abs(s.v) @ np.abs(s.h - s.gravity))
-        self._max_power = max(self._max_power, power)
-        self._max_residual = max(self._max_residual, sim.residual)
-        self._saturated_steps += bool(saturated)
-        self._inaccurate_steps += sim.status == "inaccurate"
-        self._control_time += control_time
-        self._plant_time += plant_time
-        if len(self._tau) % 50 == 1:
-            self._stored_states.append((s.q.copy(), s.v.copy(), sim.tau, contact_forces))
+            normal_forces = foot_forces[:, 2]
+            height = s.placement(self.robot.bodies[0].name).translation[2:]
+            self._normal_forces = _extend_range(self._normal_forces, normal_forces)
+            self._base_heights = _extend_range(self._base_heights, height)
+            relative_force = float(normal_forces.sum()) / self.weight
+            self._relative_force_sum += relative_force
+            self._max_force_deviation = max(self._max_force_deviation, abs(relative_force - 1.0))
+        return foot_forces
 
-    def report(self, dyn: Dynamics, sim: Simulation, motion: DemoMotion) -> DemoReport:
-        """Returns the measured figures and the result of each check."""
-        robot = self.robot
-        weight = robot.mass * gravity_magnitude(robot)
-        tau = np.array(self._tau)
-        # Work is known after each step, the energy before it: shift by one, and end on the final state.
-        energy = np.array([*self._energy[1:], sim.energy]) - self._energy[0]
-        checks: dict[str, DemoCheck] = {}
+    @property
+    def mean_relative_force(self) -> float:
+        """Mean sum of the vertical contact forces, divided by the weight."""
+        return self._relative_force_sum / self.ticks
 
-        def check(name: str, value: float, limit: float, unit: str) -> None:
-            checks[name] = DemoCheck(float(value), float(limit), bool(value <= limit), unit)
+    def check(self, name: str, value: float, limit: float, unit: str) -> None:
+        """Adds the result of a check; `value` and `limit` are in `unit`."""
+        self.checks[name] = DemoCheck(float(value), float(limit), bool(value <= limit), unit)
 
-        error, limit = round_trip_error(dyn, self._stored_states)
-        check("RNEA(ABA(tau)) relative error", error, limit, "1")
-        # The velocities come first, then the positions: this conserves a neighbor of the energy (Hairer, Lubich,
-        # Wanner 2006, sec. IX.3).  With work taken at mid-step velocities the difference is dt/2 times the power of
-        # gravity, which is doubled here, and dt times a small multiple, 3 here, of the power of the Coriolis terms.
-        rounding = 1e-12 * max(weight, abs(self._energy[0]))
-        check("energy balance", np.abs(energy - self._work).max(), sim.dt * self._max_power + rounding, "J")
-        check("steps with a saturated joint", self._saturated_steps, 0, "1")
-        normal_range = mean = deviation = height_range = None
-        if isinstance(motion, SquatMotion):
-            forces, heights = np.array(self._forces), np.array(self._heights)
-            relative_force = forces[:, :, 2].sum(axis=1) / weight
-            n_standing_steps = max(1, round(0.5 * motion.pause / sim.dt))
-            cone_violation = np.hypot(forces[..., 0], forces[..., 1]) - self.friction * forces[..., 2]
-            mean, deviation = float(relative_force.mean()), float(np.abs(relative_force - 1.0).max())
-            normal_range = float(forces[..., 2].min()), float(forces[..., 2].max())
-            height_range = float(heights[:, 1].min()), float(heights[:, 1].max())
-            check("mean vertical force against m g", abs(mean - 1.0), 1e-3, "m g")
-            check(
-                "vertical force against m g, standing",
-                np.abs(relative_force[-n_standing_steps:] - 1.0).max(),
-                1e-3,
-                "m g",
-            )
-            check("force outside the friction cone", max(cone_violation.max(), 0.0) / weight, 1e-6, "m g")
-            check("steps with a stance foot in the air", (forces[..., 2] <= 0.0).any(axis=1).sum(), 0, "1")
-            check("slip of a foot", self._slip_distances.max(initial=0.0), 1e-3, "m")
-            check("contact law residual", self._max_residual, 1e-8, "m/s")
-            check("energy out of the floor", max(self._contact_work), 1e-5 * weight * motion.depth + rounding, "J")
-            check("base height error", np.abs(heights[:, 0] - heights[:, 1]).max(), max(0.02 * motion.depth, 1e-4), "m")
-            depth_reduction = max(motion.desired_depth - motion.depth, 0.0)
-            check("reduction of the squat by limits", depth_reduction, 0.5 * motion.desired_depth, "m")
-        elif isinstance(motion, JointSwingMotion):
-            limit = max(0.1 * motion.amplitude.max(initial=0.0), 1e-2)
-            check("joint tracking error", self._max_joint_error, limit, "rad or m")
+    def check_round_trip(self) -> None:
+        """Checks inverse dynamics against forward dynamics in the stored states."""
+        self.check("RNEA(ABA(tau)) relative error", *round_trip_error(self.dynamics, self._stored_states), "1")
+
+    def make_report(self, motion: str, **values: Any) -> DemoReport:
+        """Returns the measured figures and the result of each check; `values` are further fields of the report."""
+        plant, cpu_time = self.plant, self.control_time + self.plant_time
         return DemoReport(
-            robot=robot.name,
-            motion=motion.name,
-            seconds=sim.time,
-            steps=len(tau),
+            robot=self.robot.name,
+            motion=motion,
+            seconds=plant.time,
+            steps=self.ticks,
             cpu=cpu_name(),
-            steps_per_second=len(tau) / (self._control_time + self._plant_time),
-            plant_steps_per_second=len(tau) / self._plant_time,
-            torques=torque_ranges(robot, tau.min(axis=0), tau.max(axis=0)),
-            normal_force=normal_range,
-            weight=weight,
-            weight_mean=mean,
-            weight_deviation=deviation,
-            base_height=height_range,
-            energy_change=float(energy[-1]),
-            work={"actuators": sim.work.actuators, "joints": sim.work.joints, "contacts": sim.work.contacts},
-            checks=checks,
+            steps_per_second=self.ticks / cpu_time,
+            plant_steps_per_second=round(plant.time / plant.dt) / self.plant_time,
+            torques=torque_ranges(self.robot, self._min_torques, self._max_torques),
+            normal_force=self._normal_forces if self.feet else None,
+            weight=self.weight,
+            weight_mean=self.mean_relative_force if self.feet else None,
+            weight_deviation=self._max_force_deviation if self.feet else None,
+            base_height=self._base_heights if self.feet else None,
+            energy_change=float(plant.energy - self._initial_energy),
+            checks=self.checks,
+            interrupted=self.interrupted,
+            **values,
         )
 
 
-def round_trip_error(dyn: Dynamics, samples: list[tuple[Array, Array, Array, dict[str, Array]]]) -> tuple[float, float]:
+def _extend_range(bounds: tuple[float, float], values: Array) -> tuple[float, float]:
+    """Returns the range (minimum, maximum), extended to include `values`."""
+    return min(bounds[0], float(values.min())), max(bounds[1], float(values.max()))
+
+
+def round_trip_error(
+    dyn: Dynamics, samples: Iterable[tuple[Array, Array, Array, Mapping[str, Array]]]
+) -> tuple[float, float]:
     """Returns the maximum relative error of rnea(aba(tau)), and its limit by rounding: ten eps cond(M)."""
     error, condition = 0.0, 1.0
     for q, v, tau, forces in samples:
@@ -355,7 +413,17 @@ class DemoTimeSeries:
     def __init__(self, robot: Robot, feet: tuple[str, ...]) -> None:
         self.robot, self.feet = robot, feet
         self.events: dict[str, list[float]] = {}
-        self._rows: list[Array] = []
+        self._dtype = np.dtype(
+            [
+                ("time", float),
+                ("height", float),
+                ("tau", float, (robot.nu,)),
+                ("forces", float, (len(feet), 3)),
+                ("desired_velocity", float, (3,)),
+                ("velocity", float, (3,)),
+            ]
+        )
+        self._rows: list[tuple[float | Array, ...]] = []
         self._stride, self._count = 1, 0
 
     def add(
@@ -375,61 +443,23 @@ class DemoTimeSeries:
             forces: (m, 3) contact forces on the feet, world axes [N].
             height: height of the center of mass [m].
             desired_velocity: (3,) forward and leftward velocity [m/s] and yaw rate [rad/s] of the reference; None for
-                none.
-            velocity: (3,) measured velocity; None for none.
+                none, which is stored as NaN.
+            velocity: (3,) measured velocity; None for none, which is stored as NaN.
         """
         self._count += 1
         if (self._count - 1) % self._stride:
             return
         missing = np.full(3, np.nan)
-        values = (
-            tau,
-            forces.ravel(),
-            missing if desired_velocity is None else desired_velocity,
-            missing if velocity is None else velocity,
-        )
-        self._rows.append(np.concatenate(([time, height], *values)))
+        desired_velocity = missing if desired_velocity is None else desired_velocity
+        self._rows.append((time, height, tau, forces, desired_velocity, missing if velocity is None else velocity))
         if len(self._rows) >= 2 * MIN_STORED_SAMPLES:
             self._rows = self._rows[::2]
             self._stride *= 2
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     @property
-    def times(self) -> Array:
-        """Times of the samples (N,) [s]."""
-        return self._columns(0, 1)[:, 0]
-
-    @property
-    def height(self) -> Array:
-        """Height of the center of mass (N,) [m]."""
-        return self._columns(1, 1)[:, 0]
-
-    @property
-    def tau(self) -> Array:
-        """Torques (N, nu) [N m or N]."""
-        return self._columns(2, self.robot.nu)
-
-    @property
-    def forces(self) -> Array:
-        """Contact forces on the feet (N, m, 3), world axes [N]."""
-        return self._columns(2 + self.robot.nu, 3 * len(self.feet)).reshape(-1, len(self.feet), 3)
-
-    @property
-    def desired_velocity(self) -> Array:
-        """Velocity of the reference (N, 3) [m/s, rad/s]; NaN for none."""
-        return self._columns(2 + self.robot.nu + 3 * len(self.feet), 3)
-
-    @property
-    def velocity(self) -> Array:
-        """Measured velocity (N, 3) [m/s, rad/s]; NaN for none."""
-        return self._columns(5 + self.robot.nu + 3 * len(self.feet), 3)
-
-    def _columns(self, start: int, count: int) -> Array:
-        """Returns `count` columns of the stored samples, from column `start` on."""
-        rows = np.array(self._rows).reshape(len(self._rows), 8 + self.robot.nu + 3 * len(self.feet))
-        return rows[:, start : start + count]
+    def samples(self) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+        """Samples (N,) as an array with one field for each argument of `add`."""
+        return np.array(self._rows, dtype=self._dtype)
 
 
 KINDS = (".png", ".pdf", ".svg")
@@ -496,11 +526,12 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
         QuaddynError: matplotlib is not installed.
         OSError: the file cannot be written.
     """
-    robot, t = time_series.robot, time_series.times
+    robot, samples = time_series.robot, time_series.samples
+    t = samples["time"]
     kinds: dict[str, list[int]] = {}
     for i, kind in enumerate(joint_kinds(robot)):
         kinds.setdefault(kind, []).append(i)
-    has_velocity = bool(np.isfinite(time_series.desired_velocity).any())
+    has_velocity = bool(np.isfinite(samples["desired_velocity"]).any())
     limits = effective_effort_limits(robot)
     limited = [c for c, joint in enumerate(robot.actuated) if joint in limits]
     unlimited = [c for c in range(robot.nu) if c not in limited]
@@ -523,8 +554,8 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
         axes.grid(alpha=0.3)
         axes.margins(x=0.0)
         for word, times in time_series.events.items():
-            for k, time in enumerate(times):
-                axes.axvline(time, color="0.3", linestyle=":", label=word if k == 0 else None)
+            for k, event_time in enumerate(times):
+                axes.axvline(event_time, color="0.3", linestyle=":", label=word if k == 0 else None)
         if row == count - 1:
             axes.set_xlabel("time [s]")
         else:
@@ -538,8 +569,8 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
             axes = add_panel(0, row, left, f"{kind}\ntorque [N m]")
             for c in columns:
                 name = legs.get(robot.actuated[c], robot.actuated[c])
-                axes.plot(t, time_series.tau[:, c], color=colors[name], linewidth=0.8, label=name)
-            limit, largest = float(robot.effort_limits[columns].min()), float(np.abs(time_series.tau[:, columns]).max())
+                axes.plot(t, samples["tau"][:, c], color=colors[name], linewidth=0.8, label=name)
+            limit, largest = float(robot.effort_limits[columns].min()), float(np.abs(samples["tau"][:, columns]).max())
             if limit <= LIMIT_IN_VIEW * largest:
                 for k, bound in enumerate((limit, -limit)):
                     axes.axhline(bound, color="black", linestyle="--", label="limit" if k == 0 else None)
@@ -553,24 +584,24 @@ def draw(time_series: DemoTimeSeries, path: str | os.PathLike[str], *, title: st
             for c in columns:
                 joint = robot.actuated[c]
                 scale = 100.0 / limits[joint] if joint in limits else 1.0
-                axes.plot(t, scale * time_series.tau[:, c], linewidth=0.8, label=joint)
+                axes.plot(t, scale * samples["tau"][:, c], linewidth=0.8, label=joint)
             _legend(axes)
 
     row = 0
     if time_series.feet:
         axes, row = add_panel(1, row, right, "normal force [N]"), row + 1
         for i, foot in enumerate(time_series.feet):
-            axes.plot(t, time_series.forces[:, i, 2], color=colors.get(foot), linewidth=0.8, label=foot)
+            axes.plot(t, samples["forces"][:, i, 2], color=colors.get(foot), linewidth=0.8, label=foot)
         _legend(axes)
     if has_velocity:
         axes, row = add_panel(1, row, right, "velocity [m/s, rad/s]"), row + 1
         for i, (word, color) in enumerate(zip(("forward", "leftward", "turning"), _COLORS, strict=False)):
-            axes.plot(t, _smooth(time_series.velocity[:, i], t), color=color, linewidth=1.2, label=word)
-            axes.plot(t, time_series.desired_velocity[:, i], color=color, linestyle="--", linewidth=1.2)
+            axes.plot(t, _smooth(samples["velocity"][:, i], t), color=color, linewidth=1.2, label=word)
+            axes.plot(t, samples["desired_velocity"][:, i], color=color, linestyle="--", linewidth=1.2)
         axes.plot([], [], color="black", linestyle="--", label="commanded")
         _legend(axes)
     axes = add_panel(1, row, right, "height of the\ncenter of mass [m]")
-    axes.plot(t, time_series.height, color=_COLORS[0])
+    axes.plot(t, samples["height"], color=_COLORS[0])
     figure.savefig(Path(path), dpi=110)
 
 

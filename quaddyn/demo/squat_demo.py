@@ -1,6 +1,6 @@
 """`run_squat_demo`: a robot squats, or swings its joints if its base is fixed, and each measured figure is checked.
 
-`run_flat_feet_demo`: a humanoid stands on its soles and squats under whole-body control; each figure is checked.
+`FlatFeetRun`: a humanoid stands on its soles and squats under whole-body control; each figure is checked.
 """
 
 from __future__ import annotations
@@ -8,36 +8,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..contact import Contact, ContactSet, flat_foot_stance
+from ..contact import Contact, ContactSet, contact_jacobian, flat_foot_stance
 from ..contact.solvers.problem import NOMINAL_FRICTION
 from ..control import JointPD, friction_compensation, gravity_compensation
 from ..deprecation import renamed_parameters
 from ..dynamics import Dynamics
 from ..errors import ArgumentError
-from ..operating_system import cpu_name
 from ..robot import Robot
 from ..simulation import Simulation
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
-from .locomotion_demo import frame_number
 from .motion import MAX_ACCELERATION_FRACTION, DemoMotion, JointSwingMotion, SquatMotion, gravity_magnitude
-from .report import (
-    DemoCheck,
-    DemoRecorder,
-    DemoReport,
-    DemoTimeSeries,
-    check_output,
-    check_plot,
-    draw,
-    round_trip_error,
-    torque_ranges,
-)
+from .report import DemoReport, DemoRun, check_output, check_plot
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
@@ -51,8 +37,6 @@ STAND_TIME = 1.0
 MAX_ERROR_FRACTION, MAX_STANDING_ERROR = 0.05, 2e-3
 #: Maximum mean of the vertical force against the weight, divided by the weight.
 MAX_FORCE_DEVIATION = 1e-2
-#: Steps between two states in which inverse and forward dynamics are compared.
-STORED_INTERVAL = 50
 
 
 def find_soles(robot: Robot) -> tuple[Contact, ...]:
@@ -65,89 +49,6 @@ def find_soles(robot: Robot) -> tuple[Contact, ...]:
         return ()
 
 
-def run_flat_feet_demo(
-    plant: Simulation,
-    soles: Sequence[Contact],
-    *,
-    duration: float,
-    viewer: Viewer | None = None,
-    realtime: bool = False,
-    time_series: DemoTimeSeries | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> DemoReport:
-    """Simulates a squat of a humanoid on flat feet under the default `WholeBodyController`.
-
-    The plant is of a biped on a free root that stands on its soles; the other arguments are those of `run_squat_demo`,
-    and a recorder of samples for a plot.
-
-    Raises:
-        ArgumentError: the robot has no stance with flat feet.
-        DivergenceError: the state of the simulation became non-finite.
-    """
-    robot, dt, friction = plant.robot, plant.dt, plant.friction
-    contacts = ContactSet(robot, soles)
-    plant.reset(_start(robot, soles))
-    dyn, wbc = Dynamics(robot), WholeBodyController(robot, dt=dt, friction=friction, contacts=soles)
-    wbc.warmup()
-    s = dyn.update(plant.q, plant.v)
-    start_com, weight = np.array(s.com), robot.mass * gravity_magnitude(robot)
-    pause = min(STAND_TIME, duration / 4.0)
-    rate = np.pi * max(1, round((duration - 2.0 * pause) / 3.0)) / (duration - 2.0 * pause)
-    # depth sin^4 has its largest acceleration, 4 depth rate^2, at the bottom.
-    max_depth = 0.25 * MAX_ACCELERATION_FRACTION * gravity_magnitude(robot) / rate**2
-    depth = min(MAX_DEPTH_FRACTION * float(start_com[2]), max_depth)
-    recorded = _RecordedSteps()
-    last_frame, start, interrupted = -1, time.perf_counter(), False
-    try:
-        for k in range(round(duration / dt)):
-            if viewer is not None:
-                start += viewer.wait_while_paused()
-            if frame_number(plant.time) != last_frame or (viewer is not None and viewer.is_paused):
-                last_frame = frame_number(plant.time)
-                if viewer is not None:
-                    viewer.show_plant(plant, friction=friction)
-                if progress is not None:
-                    progress(k * dt / duration)
-                if realtime:
-                    time.sleep(max(0.0, start + plant.time - time.perf_counter()))
-            control_start = time.perf_counter()
-            phase = rate * (min(max(plant.time, pause), duration - pause) - pause)
-            sine, cosine = np.sin(phase), np.cos(phase)
-            up = np.array([0.0, 0.0, -depth])
-            wbc.tasks.com.reference(
-                start_com + sine**4 * up,
-                velocity=4.0 * rate * sine**3 * cosine * up,
-                acceleration=4.0 * rate**2 * sine**2 * (3.0 * cosine**2 - sine**2) * up,
-            )
-            s = dyn.update(plant.q, plant.v)
-            command = wbc.compute(s)
-            recorded.control_time += time.perf_counter() - control_start
-            recorded.com_errors.append(float(np.linalg.norm(s.com - start_com - sine**4 * up)))
-            recorded.heights.append(float(s.placement(robot.bodies[0].name).translation[2]))
-            if k % STORED_INTERVAL == 0:
-                recorded.states.append((s.q.copy(), s.v.copy(), np.array(command.tau), {}))
-            for sole in soles:
-                axes, center = sole.axes_at(s.placement(sole.frame).rotation), contacts.positions(s)[sole.name]
-                if sole.name not in command.centers_of_pressure:
-                    continue  # a sole without force, which the checks report
-                offset = np.abs(axes @ (command.centers_of_pressure[sole.name] - center))[:2]
-                recorded.edge_distances.append(float((sole.half_size - offset).min()))
-            plant_start = time.perf_counter()
-            plant.step(command.tau)
-            recorded.plant_time += time.perf_counter() - plant_start
-            recorded.unsolved += not (command.ok and plant.ok)
-            recorded.tau.append(np.array(plant.tau))
-            forces = np.array([plant.contact_forces[foot] for foot in robot.feet])
-            recorded.forces.append(forces)
-            if time_series is not None:
-                time_series.add(plant.time, plant.tau, forces, float(s.com[2]), None, None)
-    except KeyboardInterrupt:
-        if not recorded.tau:
-            raise
-        interrupted = True
-    return recorded.report(robot, dyn, plant, depth, weight, interrupted)
-
-
 def _start(robot: Robot, soles: Sequence[Contact]) -> Array:
     """Returns the first configuration (nq,): the stance on level soles, or ``q_home`` if loops move joints of legs."""
     if all(joint in robot.joint_names for leg in robot.legs.values() for joint in leg.joints):
@@ -158,56 +59,182 @@ def _start(robot: Robot, soles: Sequence[Contact]) -> Array:
     return q
 
 
-class _RecordedSteps:
-    """Figures of all steps of a run."""
+def work_by_source(plant: Simulation) -> dict[str, float]:
+    """Returns the work [J] done on the robot by actuators, friction of joints, and contacts."""
+    return {source: getattr(plant.work, source) for source in ("actuators", "joints", "contacts")}
 
-    def __init__(self) -> None:
-        self.tau: list[Array] = []
-        self.forces: list[Array] = []
-        self.com_errors: list[float] = []
-        self.heights: list[float] = []
-        self.edge_distances: list[float] = []
-        self.states: list[tuple[Array, Array, Array, dict[str, Array]]] = []
-        self.unsolved = 0
-        self.control_time = self.plant_time = 0.0
 
-    def report(
-        self, robot: Robot, dyn: Dynamics, plant: Simulation, depth: float, weight: float, interrupted: bool
-    ) -> DemoReport:
-        """Returns the measured figures and the result of each check."""
-        tau, forces = np.array(self.tau), np.array(self.forces)
-        vertical = forces[:, :, 2].sum(axis=1) / weight
-        mean = float(vertical.mean())
-        error, limit = round_trip_error(dyn, self.states)
-        max_com_error = max(MAX_ERROR_FRACTION * depth, MAX_STANDING_ERROR)
-        figures = {
-            "RNEA(ABA(tau)) relative error": (error, limit, "1"),
-            "control or simulation steps not solved": (self.unsolved, 0, "1"),
-            "error of the center of mass": (max(self.com_errors), max_com_error, "m"),
-            "center of pressure outside its sole": (max(-min(self.edge_distances), 0.0), 1e-6, "m"),
-            "mean vertical force against m g": (abs(mean - 1.0), MAX_FORCE_DEVIATION, "m g"),
-            "steps with a stance foot in the air": ((forces[..., 2] <= 0.0).any(axis=1).sum(), 0, "1"),
-        }
-        energy = float(dyn.energy(plant.q, plant.v).total - dyn.energy(self.states[0][0], self.states[0][1]).total)
-        return DemoReport(
-            robot=robot.name,
-            motion="squat",
-            seconds=plant.time,
-            steps=len(tau),
-            cpu=cpu_name(),
-            steps_per_second=len(tau) / (self.control_time + self.plant_time),
-            plant_steps_per_second=len(tau) / self.plant_time,
-            torques=torque_ranges(robot, tau.min(axis=0), tau.max(axis=0)),
-            normal_force=(float(forces[..., 2].min()), float(forces[..., 2].max())),
-            weight=weight,
-            weight_mean=mean,
-            weight_deviation=float(np.abs(vertical - 1.0).max()),
-            base_height=(min(self.heights), max(self.heights)),
-            energy_change=energy,
-            work={"actuators": plant.work.actuators, "joints": plant.work.joints, "contacts": plant.work.contacts},
-            checks={k: DemoCheck(float(x), float(y), bool(x <= y), unit) for k, (x, y, unit) in figures.items()},
-            interrupted=interrupted,
+class FlatFeetRun(DemoRun):
+    """Squat of a humanoid on flat feet under the default `WholeBodyController`.
+
+    Args:
+        plant: plant of a biped on a free root.
+        soles: its soles, on which it stands.
+        duration: simulated time [s].
+        viewer: viewer that shows the run; None for none.
+
+    Raises:
+        ArgumentError: the robot has no stance with flat feet.
+    """
+
+    def __init__(self, plant: Simulation, soles: Sequence[Contact], duration: float, viewer: Viewer | None) -> None:
+        robot = plant.robot
+        self.soles = soles
+        self._contacts = ContactSet(robot, soles)
+        plant.reset(_start(robot, soles))
+        super().__init__(plant, robot.feet, viewer)
+        self.plant: Simulation
+        self._wbc = WholeBodyController(robot, dt=plant.dt, friction=plant.friction, contacts=soles)
+        self._wbc.warmup()
+        self._start_com = np.array(self.dynamics.update(plant.q, plant.v).com)
+        self._start_time = min(STAND_TIME, duration / 4.0)
+        self._end_time = duration - self._start_time
+        moving_time = self._end_time - self._start_time
+        self._rate = np.pi * max(1, round(moving_time / 3.0)) / moving_time
+        # depth sin^4 has its largest acceleration, 4 depth rate^2, at the bottom.
+        max_depth = 0.25 * MAX_ACCELERATION_FRACTION * gravity_magnitude(robot) / self._rate**2
+        self._depth = min(MAX_DEPTH_FRACTION * float(self._start_com[2]), max_depth)
+        self._max_com_error = self._max_edge_excess = 0.0
+        self._unsolved_steps = self._steps_in_air = 0
+
+    def step(self, t: float) -> None:
+        """Computes a command, advances the plant, and updates the measured figures."""
+        plant, rate = self.plant, self._rate
+        control_start = time.perf_counter()
+        phase = rate * (min(max(t, self._start_time), self._end_time) - self._start_time)
+        sine, cosine = np.sin(phase), np.cos(phase)
+        down = np.array([0.0, 0.0, -self._depth])
+        desired_com = self._start_com + sine**4 * down
+        self._wbc.tasks.com.reference(
+            desired_com,
+            velocity=4.0 * rate * sine**3 * cosine * down,
+            acceleration=4.0 * rate**2 * sine**2 * (3.0 * cosine**2 - sine**2) * down,
         )
+        s = self.dynamics.update(plant.q, plant.v)
+        command = self._wbc.compute(s)
+        self.control_time += time.perf_counter() - control_start
+        self._max_com_error = max(self._max_com_error, float(np.linalg.norm(s.com - desired_com)))
+        for sole in self.soles:
+            axes, center = sole.axes_at(s.placement(sole.frame).rotation), self._contacts.positions(s)[sole.name]
+            if sole.name not in command.centers_of_pressure:
+                continue  # a sole without force, which the checks report
+            offset = np.abs(axes @ (command.centers_of_pressure[sole.name] - center))[:2]
+            self._max_edge_excess = max(self._max_edge_excess, float((offset - sole.half_size).max()))
+        plant_start = time.perf_counter()
+        plant.step(command.tau)
+        self.plant_time += time.perf_counter() - plant_start
+        self._unsolved_steps += not (command.ok and plant.ok)
+        self._steps_in_air += bool((self.observe(s)[:, 2] <= 0.0).any())
+
+    def show(self, viewer: Viewer) -> None:
+        """Shows the present state."""
+        viewer.show_plant(self.plant, friction=self.plant.friction)
+
+    def report(self) -> DemoReport:
+        """Returns the measured figures and the result of each check."""
+        max_com_error = max(MAX_ERROR_FRACTION * self._depth, MAX_STANDING_ERROR)
+        self.check_round_trip()
+        self.check("control or simulation steps not solved", self._unsolved_steps, 0, "1")
+        self.check("error of the center of mass", self._max_com_error, max_com_error, "m")
+        self.check("center of pressure outside its sole", self._max_edge_excess, 1e-6, "m")
+        self.check("mean vertical force against m g", abs(self.mean_relative_force - 1.0), MAX_FORCE_DEVIATION, "m g")
+        self.check("steps with a stance foot in the air", self._steps_in_air, 0, "1")
+        return self.make_report("squat", work=work_by_source(self.plant))
+
+
+class SquatRun(DemoRun):
+    """Squat on spherical feet, or swing of the joints of a robot on a fixed root, under inverse dynamics with joint PD.
+
+    Args:
+        plant: plant of the robot.
+        duration: simulated time [s].
+        viewer: viewer that shows the run; None for none.
+
+    Raises:
+        ArgumentError: the feet cannot carry the robot at ``q_home``.
+    """
+
+    def __init__(self, plant: Simulation, duration: float, viewer: Viewer | None) -> None:
+        robot, dyn = plant.robot, Dynamics(plant.robot)
+        self.motion: DemoMotion = (
+            JointSwingMotion(dyn, duration) if robot.root == "fixed" else SquatMotion(dyn, duration, plant.friction)
+        )
+        super().__init__(plant, self.motion.feet, viewer)
+        self.plant: Simulation
+        self._pd = JointPD(robot, dt=plant.dt)
+        self._forces: list[Array] = []
+        self._energy: list[float] = []
+        self._work: list[float] = []
+        self._slip_distances = np.zeros(len(self.feet))
+        self._max_power = self._max_residual = self._max_joint_error = self._max_height_error = 0.0
+        self._max_contact_work = -np.inf
+        self._saturated_steps = 0
+
+    def step(self, t: float) -> None:
+        """Computes a command, advances the plant, and updates the measured figures."""
+        plant, robot = self.plant, self.robot
+        control_start = time.perf_counter()
+        desired = self.motion.at(t)
+        s = self.dynamics.update(plant.q, plant.v)
+        support = gravity_compensation(s, self.feet, acceleration=desired.a, friction=plant.friction)
+        feedforward = support.tau + friction_compensation(robot, desired.v)
+        command = self._pd.compute(plant.q, plant.v, desired.q, desired.v, feedforward=feedforward)
+        control_end = time.perf_counter()
+        plant.step(command.tau, external=None if self.viewer is None else self.viewer.pull_forces(plant))
+        self.plant_time += time.perf_counter() - control_end
+        self.control_time += control_end - control_start
+        self._forces.append(self.observe(s))
+        if self.feet:
+            height_error = abs(desired.height - float(s.placement(robot.bodies[0].name).translation[2]))
+            self._max_height_error = max(self._max_height_error, height_error)
+            for i, foot in enumerate(self.feet):  # contact velocities as in the contact law: J(q) v+
+                self._slip_distances[i] += plant.dt * float(np.hypot(*(contact_jacobian(s, foot)[:2] @ plant.v)))
+        else:
+            error = robot.algorithms.difference(robot.model, s.q, desired.q)
+            self._max_joint_error = max(self._max_joint_error, float(np.abs(error).max(initial=0.0)))
+        self._energy.append(s.energy.total)
+        self._work.append(plant.work.total)
+        self._max_contact_work = max(self._max_contact_work, plant.work.contacts)
+        power = abs(float(s.v @ s.gravity)) + 3.0 * float(np.abs(s.v) @ np.abs(s.h - s.gravity))
+        self._max_power = max(self._max_power, power)
+        self._max_residual = max(self._max_residual, plant.residual)
+        self._saturated_steps += bool(command.saturated_joints)
+
+    def show(self, viewer: Viewer) -> None:
+        """Shows the present state beside the desired one."""
+        viewer.show_plant(self.plant, friction=self.plant.friction, reference_q=self.motion.at(self.plant.time).q)
+
+    def report(self) -> DemoReport:
+        """Returns the measured figures and the result of each check."""
+        plant, motion, weight, check = self.plant, self.motion, self.weight, self.check
+        # Work is known after each step, the energy before it: shift by one, and end on the final state.
+        energy = np.array([*self._energy[1:], plant.energy]) - self._energy[0]
+        self.check_round_trip()
+        # The velocities come first, then the positions: this conserves a neighbor of the energy (Hairer, Lubich,
+        # Wanner 2006, sec. IX.3).  With work taken at mid-step velocities the difference is dt/2 times the power of
+        # gravity, which is doubled here, and dt times a small multiple, 3 here, of the power of the Coriolis terms.
+        rounding = 1e-12 * max(weight, abs(self._energy[0]))
+        check("energy balance", np.abs(energy - self._work).max(), plant.dt * self._max_power + rounding, "J")
+        check("steps with a saturated joint", self._saturated_steps, 0, "1")
+        if isinstance(motion, SquatMotion):
+            forces = np.array(self._forces)
+            n_standing_steps = max(1, round(0.5 * motion.pause / plant.dt))
+            standing_forces = forces[-n_standing_steps:, :, 2].sum(axis=1) / weight
+            cone_violation = np.hypot(forces[..., 0], forces[..., 1]) - plant.friction * forces[..., 2]
+            depth_reduction = max(motion.desired_depth - motion.depth, 0.0)
+            check("mean vertical force against m g", abs(self.mean_relative_force - 1.0), 1e-3, "m g")
+            check("vertical force against m g, standing", np.abs(standing_forces - 1.0).max(), 1e-3, "m g")
+            check("force outside the friction cone", max(cone_violation.max(), 0.0) / weight, 1e-6, "m g")
+            check("steps with a stance foot in the air", (forces[..., 2] <= 0.0).any(axis=1).sum(), 0, "1")
+            check("slip of a foot", self._slip_distances.max(initial=0.0), 1e-3, "m")
+            check("contact law residual", self._max_residual, 1e-8, "m/s")
+            check("energy out of the floor", self._max_contact_work, 1e-5 * weight * motion.depth + rounding, "J")
+            check("base height error", self._max_height_error, max(0.02 * motion.depth, 1e-4), "m")
+            check("reduction of the squat by limits", depth_reduction, 0.5 * motion.desired_depth, "m")
+        elif isinstance(motion, JointSwingMotion):
+            limit = max(0.1 * motion.amplitude.max(initial=0.0), 1e-2)
+            check("joint tracking error", self._max_joint_error, limit, "rad or m")
+        return self.make_report(motion.name, work=work_by_source(plant))
 
 
 #: Control periods of inverse dynamics and of whole-body control [s].
@@ -231,7 +258,7 @@ def run_squat_demo(
 
     A robot with feet on the ground stands, squats smoothly and stands again; any other swings its joints about
     ``q_home``. A humanoid, a biped whose feet have soles, does so under `WholeBodyController` instead, see
-    `run_flat_feet_demo`. Gains, depth and speed are computed from the robot; there is no tuning per robot. An interrupt
+    `FlatFeetRun`. Gains, depth and speed are computed from the robot; there is no tuning per robot. An interrupt
     (Ctrl-C) ends the run, not the program: the report covers the time until then.
 
     Args:
@@ -265,74 +292,8 @@ def run_squat_demo(
         from ..viewer import Viewer
 
         viewer = Viewer(robot, serve=False)
-    if soles:
-        time_series = None if plot is None else DemoTimeSeries(robot, robot.feet)
-        report = run_flat_feet_demo(
-            sim, soles, duration=duration, viewer=viewer, realtime=realtime, time_series=time_series, progress=progress
-        )
-        _finish(sim, viewer, record, time_series, plot, report.motion, progress)
-        return report
-    dyn = Dynamics(robot)
-    pd = JointPD(robot, dt=dt)
-    motion: DemoMotion = (
-        JointSwingMotion(dyn, duration) if robot.root == "fixed" else SquatMotion(dyn, duration, friction)
-    )
-    recorder = DemoRecorder(robot, motion.feet, friction)
-    time_series = None if plot is None else DemoTimeSeries(robot, motion.feet)
-    steps, last_frame = round(duration / dt), -1
-    start = time.perf_counter()
-    interrupted = False
-    try:
-        for k in range(steps):
-            if viewer is not None:
-                start += viewer.wait_while_paused()
-            frame = frame_number(sim.time)
-            if frame != last_frame or (viewer is not None and viewer.is_paused):
-                last_frame = frame
-                if viewer is not None:
-                    viewer.show_plant(sim, friction=friction, reference_q=motion.at(sim.time).q)
-                if progress is not None:
-                    progress(k / steps)
-                if realtime:
-                    time.sleep(max(0.0, start + sim.time - time.perf_counter()))
-            control_start = time.perf_counter()
-            desired = motion.at(sim.time)
-            s = dyn.update(sim.q, sim.v)
-            support = gravity_compensation(s, motion.feet, acceleration=desired.a, friction=friction)
-            friction_torque = friction_compensation(robot, desired.v)
-            command = pd.compute(sim.q, sim.v, desired.q, desired.v, feedforward=support.tau + friction_torque)
-            control_end = time.perf_counter()
-            sim.step(command.tau, external=None if viewer is None else viewer.pull_forces(sim))
-            plant_end = time.perf_counter()
-            recorder.add(
-                s, sim, desired, command.saturated_joints, control_end - control_start, plant_end - control_end
-            )
-            if time_series is not None:
-                forces = np.array([sim.contact_forces[foot] for foot in motion.feet])
-                time_series.add(sim.time, sim.tau, forces, float(s.com[2]), None, None)
-    except KeyboardInterrupt:
-        if not sim.time:
-            raise
-        interrupted = True
-    _finish(sim, viewer, record, time_series, plot, motion.name, progress)
-    return replace(recorder.report(dyn, sim, motion), interrupted=interrupted)
-
-
-def _finish(
-    sim: Simulation,
-    viewer: Viewer | None,
-    record: str | os.PathLike[str] | None,
-    time_series: DemoTimeSeries | None,
-    plot: str | os.PathLike[str] | None,
-    motion: str,
-    progress: Callable[[float], None] | None,
-) -> None:
-    """Shows the end of a run, and writes the recording and the plot."""
-    if progress is not None:
-        progress(1.0)
-    if viewer is not None:
-        viewer.show_plant(sim, friction=sim.friction)
-        if record is not None:
-            viewer.record(Path(record))
-    if time_series is not None and plot is not None:
-        draw(time_series, plot, title=f"{sim.robot.name}: {motion}")
+    run = FlatFeetRun(sim, soles, duration, viewer) if soles else SquatRun(sim, duration, viewer)
+    run.execute(duration, dt, step=run.step, show=run.show, realtime=realtime, progress=progress)
+    report = run.report()
+    run.finish(report.motion, record, plot, progress)
+    return report
