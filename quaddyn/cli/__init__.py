@@ -4,7 +4,7 @@ A subcommand lives in a module by its subject and registers itself on `app`; thi
 them.
 """
 
-from . import robots, converting, showing, campaigning, control, identifying, preflight, logs, codegen, doctor  # isort: skip
+from . import robots, showing, campaigning, control, identifying, preflight, logs, codegen, doctor  # isort: skip
 from .app import app, main
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "campaigning",
     "codegen",
     "control",
-    "converting",
     "doctor",
     "identifying",
     "logs",
