@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.compiler import IntVector, Vector, entry, interpret, python_calls
@@ -66,8 +67,7 @@ def test_int_beyond_64_bits_is_rejected_without_a_pending_error(way: str) -> Non
         assert successor(n) == n + 1
     for n in (2**63, -(2**63) - 1, 10**30):
         for _ in range(3):
-            with pytest.raises(qd.ArgumentTypeError, match=r"successor: n: expected an int of 64 bits"):
-                successor(n)
+            raises(qd.ArgumentTypeError, r"successor: n: expected an int of 64 bits", successor, n)
         assert successor(-1) == 0  # -1 is a valid result, not only an error code
         assert int("7") == 7
 
@@ -84,8 +84,7 @@ def test_records_are_read_and_checked_field_by_field(way: str) -> None:
         ("expected the arguments numbers, scale", lambda: total(Numbers(1, x, np.array([1])))),
     ]
     for words, call in wrong:
-        with pytest.raises(qd.ArgumentTypeError, match=words):
-            call()
+        raises(qd.ArgumentTypeError, words, call)
 
 
 @pytest.mark.skipif(
@@ -114,13 +113,10 @@ def test_bound_records_are_passed_once(way: str) -> None:
         ("expected the arguments numbers, scale", ()),
         ("expected the arguments", (1.0, 2.0)),
     ):
-        with pytest.raises(qd.ArgumentTypeError, match=words):
-            call(*wrong)
+        raises(qd.ArgumentTypeError, words, call, *wrong)
     for record in (Numbers(3, x[::2], np.array([1])), (3, x, np.array([1])), Numbers(2**63, x, np.array([1]))):
-        with pytest.raises(qd.ArgumentTypeError, match="numbers"):
-            total.bind(record)
-    with pytest.raises(qd.ArgumentTypeError, match="expected the arguments numbers, got 2"):
-        total.bind(numbers, numbers)
+        raises(qd.ArgumentTypeError, "numbers", total.bind, record)
+    raises(qd.ArgumentTypeError, "expected the arguments numbers, got 2", total.bind, numbers, numbers)
     with interpret():
         assert total.bind(numbers)(-1.0) == 7.0
 
@@ -133,8 +129,7 @@ def test_bound_records_stay_alive_and_cannot_be_resized() -> None:
     numbers = Numbers(0, values, np.array([4]))
     del values
     call = total.bind(numbers)
-    with pytest.raises(ValueError, match="resize"):
-        numbers.values.resize(1 << 20)
+    raises(ValueError, "resize", numbers.values.resize, 1 << 20)
     assert call(0.0) == 4.0
 
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from raising import raises
 from slow_parameters import others_slow
 
 import quaddyn
@@ -505,5 +506,4 @@ def test_environment_variable_selects_the_target(monkeypatch):
         machine.portable_target()
     for wrong in ("avx", "lanes=3", "contract", "x86-64;lanes=2"):
         monkeypatch.setenv("QUADDYN_TARGET", wrong)
-        with pytest.raises(ArgumentError, match=f"QUADDYN_TARGET: '{wrong}' in '{wrong}' is neither a processor"):
-            machine.portable_target()
+        raises(ArgumentError, f"QUADDYN_TARGET: '{wrong}' in '{wrong}' is neither a processor", machine.portable_target)

@@ -11,6 +11,7 @@ import pytest
 from compiling_zoo import Leg, Phase, Walk, _walk, lift_off, tame
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises
 
 from quaddyn.compiler import ByteVector, IntVector, Matrix, Record, Tensor, Vec3
 from quaddyn.errors import ArgumentError, ArgumentTypeError
@@ -78,8 +79,7 @@ def test_errors_name_record_and_field(walk):
         ),
         (lambda: walk.copy_from(Walk.allocate(P=(2, 2), order=5)), ArgumentError, "Walk.P: expected shape"),
     ):
-        with pytest.raises(error, match=words):
-            change()
+        raises(error, words, change)
 
 
 def test_invalid_record_classes_are_rejected():
@@ -88,8 +88,7 @@ def test_invalid_record_classes_are_rejected():
     with pytest.raises(TypeError, match="must be derived directly from Record"):
         type("Bad", (Walk,), {"__annotations__": {}, "__module__": __name__})
     bad = type("Bad", (Record,), {"__annotations__": {"text": str}, "__module__": __name__})
-    with pytest.raises(TypeError, match="Bad: every field must be annotated"):
-        bad.allocate()
+    raises(TypeError, "Bad: every field must be annotated", bad.allocate)
 
 
 class Arrays(Record):
@@ -128,6 +127,5 @@ def test_assigned_values_of_another_type_are_rejected_and_change_nothing(owner, 
     walk = _walk(np.random.default_rng(0), tame)
     record = walk if owner == "walk" else walk.left
     before = getattr(record, field)
-    with pytest.raises(error, match=rf"{type(record).__name__}\.{field}: expected"):
-        setattr(record, field, value)
+    raises(error, rf"{type(record).__name__}\.{field}: expected", setattr, record, field, value)
     assert getattr(record, field) == before

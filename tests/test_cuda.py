@@ -24,6 +24,7 @@ from compiling_c import COMPILER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_robots import knee_leg
+from raising import raises
 from slow_parameters import others_slow
 from test_mimic import machine
 
@@ -337,8 +338,7 @@ def test_arguments_are_checked() -> None:
         (ArgumentError, "device_name", lambda: to_device(host, "cpu")),
     ]
     for kind, text, call in cases:
-        with pytest.raises(kind, match=text):
-            call()
+        raises(kind, text, call)
 
 
 @pytest.mark.parametrize(
@@ -363,13 +363,11 @@ def test_exhausted_memory_and_missing_driver(library: Any, monkeypatch: pytest.M
     fast = qd.compile(robot, device="cuda")
     arguments = [to_device(states(robot, 8)[key]) for key in "qva"]
     put(library, "memory", 1200)
-    with pytest.raises(CudaError, match="memory of the GPU is exhausted"):
-        fast.rnea(*arguments)
+    raises(CudaError, "memory of the GPU is exhausted", fast.rnea, *arguments)
     monkeypatch.setattr(driver, "LIBRARIES", ["libquaddyn_missing.so.1"])
     monkeypatch.setattr(driver, "_devices", {})
     driver.driver.cache_clear()
-    with pytest.raises(CudaError, match=r"no NVIDIA driver .*libquaddyn_missing\.so\.1.*device='cpu'"):
-        qd.compile(robot, device="cuda")
+    raises(CudaError, r"no NVIDIA driver .*libquaddyn_missing\.so\.1.*device='cpu'", qd.compile, robot, device="cuda")
 
 
 def test_options_of_compile() -> None:
@@ -380,8 +378,7 @@ def test_options_of_compile() -> None:
         ({"layout": "columns"}, "layout='columns': expected 'rows' for device='cpu'"),
         ({"device": "cuda", "layout": "c"}, "layout='c': expected 'rows' or 'columns'"),
     ):
-        with pytest.raises(ArgumentError, match=text):
-            qd.compile(robot, **options)  # type: ignore[arg-type]
+        raises(ArgumentError, text, qd.compile, robot, **options)
 
 
 # -- PTX --------------------------------------------------------------------------------------------------------------

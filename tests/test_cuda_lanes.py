@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from compiling_c import COMPILER
 from lane_host import HostKernel
+from raising import raises
 from test_cuda import Exported, get, library, put, stand_in
 
 import quaddyn as qd
@@ -126,10 +127,8 @@ def test_arguments_of_ticks_are_checked(library: Any, launches: list[tuple[Any, 
         (qd.errors.UnknownNameError, "contact", *on_gpu, ["FX"]),
     ]  # fmt: skip
     for kind, text, *arguments in cases:
-        with pytest.raises(kind, match=text):
-            batch.compute(*arguments)
-    with pytest.raises(ArgumentTypeError, match="mask: expected bools"):
-        batch.reset(np.ones(n))
+        raises(kind, text, batch.compute, *arguments)
+    raises(ArgumentTypeError, "mask: expected bools", batch.reset, np.ones(n))
 
 
 # -- simulations ------------------------------------------------------------------------------------------------------
@@ -214,8 +213,7 @@ def test_arguments_of_steps_are_checked() -> None:
         (ArgumentTypeError, "stream: .*got str", {"stream": "s"}),
     ]  # fmt: skip
     for kind, text, arguments in cases:
-        with pytest.raises(kind, match=text):
-            batch.step(**arguments)
+        raises(kind, text, batch.step, **arguments)
     with pytest.raises(ArgumentTypeError, match=r"q: expected float64.*float32"):
         batch.reset(q=to_device(np.zeros((n, robot().nq), "f4")))
 
@@ -225,12 +223,9 @@ def test_arguments_of_steps_are_checked() -> None:
 def test_unfit_devices_are_reported(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     simulation, controller = qd.Simulation(robot(), spheres={}), qd.WholeBodyController(robot())
     for owner in (simulation, controller):
-        with pytest.raises(ArgumentError, match="threads: expected"):
-            owner.batch(1, device="cuda", threads=0)
-        with pytest.raises(ArgumentError, match="device: expected 'cpu', 'cuda' or 'cuda:N', got 'gpu'"):
-            owner.batch(1, device="gpu")
-        with pytest.raises(ArgumentError, match="'cuda:3' does not exist"):
-            owner.batch(1, device="cuda:3")
+        raises(ArgumentError, "threads: expected", owner.batch, 1, device="cuda", threads=0)
+        raises(ArgumentError, "device: expected 'cpu', 'cuda' or 'cuda:N', got 'gpu'", owner.batch, 1, device="gpu")
+        raises(ArgumentError, "'cuda:3' does not exist", owner.batch, 1, device="cuda:3")
         put(library, "memory", 10000)
         with pytest.raises(CudaError, match=r"threads: .* threads=32 \(the memory of the GPU is exhausted"):
             owner.batch(100, device="cuda")
@@ -241,17 +236,14 @@ def test_unfit_devices_are_reported(library: Any, monkeypatch: pytest.MonkeyPatc
             assert batch.bytes_per_lane_in_progress == batch.bytes_per_thread
         del batch
         put(library, "memory", 3 * block_bytes)
-        with pytest.raises(CudaError, match="threads: "):
-            owner.batch(100, device="cuda")
+        raises(CudaError, "threads: ", owner.batch, 100, device="cuda")
         assert owner.batch(100, device="cuda", threads=32).threads == 32
         put(library, "memory", 1 << 30)
         put(library, "driver_version", 10020)
         monkeypatch.setattr(driver, "_devices", {})
         driver.driver.cache_clear()
-        with pytest.raises(CudaError, match=r"supports CUDA 10\.2"):
-            owner.batch(1, device="cuda")
+        raises(CudaError, r"supports CUDA 10\.2", owner.batch, 1, device="cuda")
         put(library, "driver_version", 12040)
         with monkeypatch.context() as context:
             context.setattr(driver, "LIBRARIES", ["libquaddyn_missing.so.1"])
-            with pytest.raises(CudaError, match="there is no NVIDIA driver"):
-                owner.batch(1, device="cuda")
+            raises(CudaError, "there is no NVIDIA driver", owner.batch, 1, device="cuda")

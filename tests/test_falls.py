@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+from raising import raises
 from slow_parameters import others_slow
 from urdf_editing import HIP, SHANK, THIGH, dog
 
@@ -395,8 +396,7 @@ def test_robot_without_a_righting_motion_stays_fallen_with_a_reason(go2: qd.Robo
     controller.stand_up()
     assert controller.mode is LocomotionMode.RIGHTING, "another attempt is allowed"
     other = RightingPlan("other", "", {"back": RightingMotion(np.zeros((1, 3)), np.ones(1), np.ones(1))})
-    with pytest.raises(qd.ArgumentError, match="joints"):
-        LocomotionController(go2, righting_plan=other)
+    raises(qd.ArgumentError, "joints", LocomotionController, go2, righting_plan=other)
 
 
 def test_unsuccessful_righting_motions_are_repeated_six_times(go2: qd.Robot) -> None:

@@ -6,6 +6,7 @@ import sys
 import hierarchy_problems as hp
 import numpy as np
 import pytest
+from raising import raises
 
 from quaddyn.errors import ArgumentError
 from quaddyn.hierarchy import HierarchySolver, Level, SolverPool
@@ -112,20 +113,16 @@ def test_solver_pool_solves_any_shape_and_starts_warm_only_on_request():
         assert pool.solve(levels, warm_start=cold).solver_path in ("equalities", "warm")
     with pytest.raises(ArgumentError, match="solution"):
         pool.solve(hp.problem("duplicated rows", rng), warm_start=pool.solve([Level(np.eye(2), np.ones(2))]))
-    with pytest.raises(ArgumentError, match="damping"):
-        pool.solve(levels, damping=-1.0)
-    with pytest.raises(ArgumentError, match="size"):
-        SolverPool(size=0)
+    raises(ArgumentError, "damping", pool.solve, levels, damping=-1.0)
+    raises(ArgumentError, "size", SolverPool, size=0)
 
 
 def test_problem_shapes_are_checked():
-    with pytest.raises(ArgumentError, match="shapes"):
-        HierarchySolver(0, [(1, 1)])
+    raises(ArgumentError, "shapes", HierarchySolver, 0, [(1, 1)])
     solver = HierarchySolver(2, [(1, 1)])
     with pytest.raises(ArgumentError, match=r"levels\[0\]"):
         solver.load([Level(np.eye(2), np.zeros(2))])
-    with pytest.raises(ArgumentError, match="expected 1"):
-        solver.load([])
+    raises(ArgumentError, "expected 1", solver.load, [])
 
 
 def test_importing_hierarchy_does_not_import_llvmlite():

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lane_host import HostKernel, LaneHost
+from raising import raises
 from test_cuda import find_ptxas
 
 from quaddyn.compiler import (
@@ -188,8 +189,7 @@ def test_shared_arrays_stay_where_they_are_and_mixed_items_are_rejected() -> Non
     assert registers[4:7] == [base, 2, 3] and all(r >> 63 for r in (registers[0], registers[2], registers[7]))
     assert memory.bytes_per_lane == LaneMemory([w], [kind], 5).bytes_per_lane - w.square.nbytes
     mixed = w._replace(flags=w.numbers.view(np.int8))
-    with pytest.raises(ArgumentError, match="values: arrays of different item sizes share memory"):
-        LaneMemory([mixed], [kind], 1)
+    raises(ArgumentError, "values: arrays of different item sizes share memory", LaneMemory, [mixed], [kind], 1)
 
 
 @settings(max_examples=300, deadline=None)
@@ -209,10 +209,8 @@ def test_sine_and_cosine_of_kernels_are_accurate(x: float) -> None:
 
 
 def test_functions_without_kernel_are_rejected() -> None:
-    with pytest.raises(CompileError, match="GPUs have no function exp"):
-        module_text(call_exponential, contract=True)
-    with pytest.raises(CompileError, match="first parameter is an int and that returns nothing"):
-        lane_kernel(return_number)
+    raises(CompileError, "GPUs have no function exp", module_text, call_exponential, contract=True)
+    raises(CompileError, "first parameter is an int and that returns nothing", lane_kernel, return_number)
     assert signature_of(return_number)[1] == FLOAT
 
 

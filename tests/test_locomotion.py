@@ -602,8 +602,7 @@ def test_invalid_arguments_are_rejected_by_name() -> None:
         ({"gait": "tort"}, "trot"),
         ({"friction": -1.0}, "friction"),
     ):
-        with pytest.raises((qd.ArgumentError, qd.UnknownNameError), match=match):
-            LocomotionController(robot, **options)  # type: ignore[arg-type]
+        raises((qd.ArgumentError, qd.UnknownNameError), match, LocomotionController, robot, **options)
     raises(qd.ArgumentError, "quadruped", LocomotionController, qd.load("ur5"))
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
     state = dynamics.update(np.array(robot.q_home), np.zeros(robot.nv))
@@ -624,8 +623,7 @@ def test_invalid_velocity_is_rejected_by_every_method(velocity: object) -> None:
     robot, controller = robot_of("go2"), unused_go2_controller()
     state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
     for take in (controller.clamp_velocity, lambda v: controller.compute(state, v)):
-        with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match="velocity"):
-            take(velocity)  # type: ignore[arg-type, operator]
+        raises((qd.ArgumentError, qd.ArgumentTypeError), "velocity", take, velocity)
     assert controller.ground is None  # before the first tick
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from raising import raises
 from slow_parameters import NIGHT, others_slow
 
 import quaddyn as qd
@@ -111,8 +112,7 @@ def test_arguments_are_validated() -> None:
         (lambda: controller.batch(0), "n"),
         (lambda: LocomotionController(robot, dt=DT, payload="estimated").batch(2), "run in a batch: it estimates"),
     ):
-        with pytest.raises(qd.ArgumentError, match=words):
-            call()
+        raises(qd.ArgumentError, words, call)
     with pytest.raises(qd.ArgumentTypeError, match="measured_contacts: expected bools"):
         batch.compute(q, v, measured_contacts=np.ones((2, 4)))  # type: ignore[arg-type]
     with pytest.raises(qd.UnknownNameError):

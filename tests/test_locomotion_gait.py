@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from slow_parameters import others_slow
 
 import quaddyn as qd
@@ -234,10 +235,8 @@ def test_swing_progress_runs_from_0_to_1(go2: Morphology) -> None:
 
 
 def test_invalid_gaits_are_rejected() -> None:
-    with pytest.raises(qd.UnknownNameError, match="trot"):
-        GaitScheduler("tort", 0.2)
-    with pytest.raises(qd.UnknownNameError, match="trot"):
-        GaitScheduler(["trot"], 0.2)  # type: ignore[arg-type]
+    raises(qd.UnknownNameError, "trot", GaitScheduler, "tort", 0.2)
+    raises(qd.UnknownNameError, "trot", GaitScheduler, ["trot"], 0.2)
     wrong: tuple[dict[str, object], ...] = (
         *({"duty_factor": 0.2}, {"duty_factor": np.nan}, {"period": 0.0}, {"phase_offsets": (0.0, 0.5, 1.5, 0.0)}),
         *(

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.campaigns.walking_campaigns import PushCampaign
@@ -183,8 +184,7 @@ def test_base_weight_is_reduced_and_friction_fully_used_only_during_fast_steppin
 
 
 def test_case_number_determines_push_and_gait_phase() -> None:
-    with pytest.raises(qd.ArgumentError, match="duration: expected more than 0 and at most 1 s, got 100 s"):
-        PushCampaign(duration=100.0)
+    raises(qd.ArgumentError, "duration: expected more than 0 and at most 1 s, got 100 s", PushCampaign, duration=100.0)
     campaign = PushCampaign(robot=("go2", "hyq"), gaits=("trot", "stand"), sizes=(0.2, 0.5), trials=9)
     assert len(list(campaign.cases())) == campaign.count() == 2 * 2 * 2 * 2 * 9
     weak, hard = (campaign.case("go2", "trot", size, "embedded", 3) for size in (0.2, 0.5))
@@ -197,9 +197,6 @@ def test_case_number_determines_push_and_gait_phase() -> None:
 
 
 def test_invalid_push_campaigns_are_rejected() -> None:
-    with pytest.raises(UnknownNameError, match="gait"):
-        PushCampaign(gaits=("tort",))
-    with pytest.raises(ArgumentError, match=r"sizes: expected positive numbers, got \(0.0,\)"):
-        PushCampaign(sizes=(0.0,))
-    with pytest.raises(ArgumentError, match="trials: expected at least 1, got 0"):
-        PushCampaign(trials=0)
+    raises(UnknownNameError, "gait", PushCampaign, gaits=("tort",))
+    raises(ArgumentError, r"sizes: expected positive numbers, got \(0.0,\)", PushCampaign, sizes=(0.0,))
+    raises(ArgumentError, "trials: expected at least 1, got 0", PushCampaign, trials=0)

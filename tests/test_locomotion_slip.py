@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from foot_estimates import FrictionRecords
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.dynamics import State
@@ -247,10 +248,8 @@ def test_torque_limiter_does_not_accelerate_joints_above_max_driven_speed(robot:
 
 
 def test_invalid_arguments_are_rejected(robot: Robot) -> None:
-    with pytest.raises(qd.UnknownNameError, match="friction"):
-        LocomotionController(robot, friction="guessed")
-    with pytest.raises(qd.ArgumentError, match="length"):
-        SlipDetector(robot, dt=DT, length=0.0)
+    raises(qd.UnknownNameError, "friction", LocomotionController, robot, friction="guessed")
+    raises(qd.ArgumentError, "length", SlipDetector, robot, dt=DT, length=0.0)
     with pytest.raises(qd.UnknownNameError, match="foot"):
         SlipDetector(robot, dt=DT, length=0.3).update(sliding_state(robot, 0.0), {}, ("XX",))
     for normal in ([[0.0, 0.0, 1.0], [0.0, 1.0]], np.zeros((3, 3)), [0.0, 0.0, np.nan]):

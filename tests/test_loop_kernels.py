@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loop_robots import ankle, knee_leg, planar
+from raising import raises
 from test_kernels import evaluate
 from test_kernels_export import call_c, compile_c
 from test_loops import CHAIN, HANGS, four_bar
@@ -125,8 +126,7 @@ def test_kernels_reject_configurations_in_which_no_loop_closes(leg: qd.Robot) ->
     for angle in (high + 1e-6, 0.5 * (high + low + 2.0 * np.pi), leg.q_home[knee] + 2.0 * np.pi, low - 1e-6):
         q[knee] = angle
         for use in (lambda: fast.rnea(q, rest, rest), lambda: terms(q, rest, np.zeros(terms.size))):
-            with pytest.raises(ArgumentError, match="loop 'knee_loop' does not close at q"):
-                use()
+            raises(ArgumentError, "loop 'knee_loop' does not close at q", use)
         with pytest.raises(ArgumentError, match="loop 'knee_loop' does not close at q"):
             fast.rnea(np.stack([leg.q_home] * 9 + [q]), np.zeros((10, leg.nv)), np.zeros((10, leg.nv)))
     q[knee] = high - 1e-6
@@ -140,15 +140,13 @@ def test_range_of_a_parallelogram_ends_where_its_links_are_collinear() -> None:
     assert np.isfinite(fast.gravity(np.array([1.56]))).all()
     for angle in (1.6, -1.6, 3.1):
         for use in (fast.gravity, qd.Dynamics(robot).gravity):
-            with pytest.raises(ArgumentError, match="loop 'bar' does not close at q"):
-                use(np.array([angle]))
+            raises(ArgumentError, "loop 'bar' does not close at q", use, np.array([angle]))
 
 
 def test_spatial_loops_are_rejected_by_kernels() -> None:
     robot = qd.load(ankle())
     assert isinstance(make_tick_terms(robot, ("foot",)), StateTerms)
-    with pytest.raises(ModelError, match="loop 'left_ball' of 'ankle' is not planar"):
-        qd.compile(robot, ("rnea",))
+    raises(ModelError, "loop 'left_ball' of 'ankle' is not planar", qd.compile, robot, ("rnea",))
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on this machine")

@@ -151,8 +151,7 @@ def test_payload_that_cannot_be_carried_is_explained(robot: qd.Robot) -> None:
     ],
 )
 def test_invalid_uncertainty_sets_are_rejected(robot: qd.Robot, wrong: object, words: str) -> None:
-    with pytest.raises(qd.QuaddynError, match=words):
-        wrong(robot)  # type: ignore[operator]
+    raises(qd.QuaddynError, words, wrong, robot)
 
 
 def test_payload_set_is_the_hull_of_its_vertices() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from numpy_wbc import assert_same_rows, numpy_tick
+from raising import raises
 from slow_parameters import others_slow
 from wbc_elements import ROBOTS, any_contacts, everything
 
@@ -135,8 +136,7 @@ def test_rejected_change_has_no_effect() -> None:
         stance = robot.feet if k < 2 else robot.feet[1:]
         if k >= 4 and refused:
             change, error, words = refused.pop()
-            with pytest.raises(error, match=words):
-                change()
+            raises(error, words, change)
         assert wbc.tasks["com"] is com
         np.testing.assert_array_equal(tick(wbc, dyn, k, stance).tau, tick(twin, dyn, k, stance).tau)
         assert wbc.contact_activations == twin.contact_activations and wbc.levels == twin.levels
@@ -156,8 +156,7 @@ def test_removed_element_belongs_to_no_controller() -> None:
     np.testing.assert_array_equal(other.tasks["com"].block[-3:], [0.1, 0.2, 0.3])
     assert tick(other, dyn, 2).status.ok and tick(wbc, dyn, 2).status.ok
     wbc.add(com, 1)  # taken from the other one
-    with pytest.raises(qd.ArgumentError, match="'com' was passed to another controller"):
-        tick(other, dyn, 3)
+    raises(qd.ArgumentError, "'com' was passed to another controller", tick, other, dyn, 3)
     assert tick(wbc, dyn, 3).status.ok
 
 
@@ -239,8 +238,7 @@ def test_contact_used_by_an_element_cannot_be_removed() -> None:
     robot = qd.load("go2")
     dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
     wbc.add(ForceTask(robot, "push", contacts=["FL"]), 2)
-    with pytest.raises(qd.ArgumentError, match="'push'"):
-        wbc.remove_contact("FL")
+    raises(qd.ArgumentError, "'push'", wbc.remove_contact, "FL")
     wbc.tasks["push"].reference({"FL": np.zeros(3)})
     wbc.tasks["forces"].reference({"FL": np.zeros(3), "FR": np.zeros(3)})  # it still has all feet
     assert_optimal_tick(wbc, dyn, 0, None, robot.feet)
@@ -391,8 +389,7 @@ def test_invalid_rows_of_custom_elements_are_rejected_by_name() -> None:
         ("torque", np.full((1, robot.nu), np.inf)),
     ):
         said = {what: value}
-        with pytest.raises(qd.ArgumentError, match=f"own.rows: {what}"):
-            tick(wbc, dyn, 1)
+        raises(qd.ArgumentError, f"own.rows: {what}", tick, wbc, dyn, 1)
     said = {"acceleration": [[1.0] * robot.nv], "lower": [0.0]}  # lists are accepted
     np.testing.assert_allclose(tick(wbc, dyn, 0).tau, want, atol=1e-9)
     said = {"lower": np.full(1, -np.inf), "upper": np.full(1, np.inf)}

@@ -119,12 +119,10 @@ def test_values_are_validated_when_they_are_set() -> None:
         (wbc, "ramp_time", -1.0),
     ):
         before = np.array(getattr(thing, name))
-        with pytest.raises(qd.ArgumentError, match=name):
-            setattr(thing, name, value)
+        raises(qd.ArgumentError, name, setattr, thing, name, value)
         np.testing.assert_array_equal(getattr(thing, name), before)
     for refused in (lambda: com.gains("stiff"), lambda: com.reference("there"), lambda: forces.reference([1.0])):
-        with pytest.raises(qd.ArgumentTypeError, match="expected"):
-            refused()
+        raises(qd.ArgumentTypeError, "expected", refused)
     # Attributes with a fixed layout reject changes without effect.
     for thing, name, value in (
         (wbc, "dt", 0.01),
@@ -132,28 +130,23 @@ def test_values_are_validated_when_they_are_set() -> None:
         (wbc.tasks["friction"], "faces", 8),
         (forces, "contacts", ()),
     ):
-        with pytest.raises(AttributeError, match=name):
-            setattr(thing, name, value)
+        raises(AttributeError, name, setattr, thing, name, value)
     with pytest.raises(TypeError, match="read-only"):
         wbc.tasks["hand"] = ComTask(robot)  # type: ignore[index]
-    with pytest.raises(qd.UnknownNameError, match="FL"):
-        forces.reference({"FLL": np.zeros(3)})
+    raises(qd.UnknownNameError, "FL", forces.reference, {"FLL": np.zeros(3)})
     with pytest.raises(qd.UnknownNameError, match="FL"):
         WholeBodyController(robot, tasks=[ForceTask(robot, contacts=("FLL",))])
     own = LinearConstraint("own", 0.0, 0.0, forces={"FLL": np.ones((1, 3))})
-    with pytest.raises(qd.UnknownNameError, match="FL"):
-        WholeBodyController(robot, tasks=[own])
+    raises(qd.UnknownNameError, "FL", WholeBodyController, robot, tasks=[own])
     own.set(0.0, 0.0, forces={"FL": np.ones((1, 3))})
     WholeBodyController(robot, tasks=[own])
-    with pytest.raises(qd.UnknownNameError, match="FL"):
-        own.set(0.0, 0.0, forces={"FLL": np.ones((1, 3))})
+    raises(qd.UnknownNameError, "FL", own.set, 0.0, 0.0, forces={"FLL": np.ones((1, 3))})
 
 
 def test_elements_of_another_robot_are_rejected() -> None:
     robot, solo = qd.load("go2"), qd.load("solo12")
     for task in (ComTask(solo), ForceTask(solo), TorqueLimits(solo, name="t"), JointBounds(solo, 1e-3, name="b")):
-        with pytest.raises(qd.ArgumentError, match=f"'{task.name}' was made for robot 'solo"):
-            WholeBodyController(robot, tasks=[task])
+        raises(qd.ArgumentError, f"'{task.name}' was made for robot 'solo", WholeBodyController, robot, tasks=[task])
     with pytest.raises(qd.ArgumentError, match="'com' was made for robot 'solo"):
         VelocityController(robot, tasks=[ComTask(solo)])
     assert WholeBodyController(robot, tasks=[ComTask(qd.load("go2"))]).compute(at_home(robot)).status.ok
@@ -174,8 +167,7 @@ def test_copied_task_is_independent() -> None:
         assert twin.block[-3:].tolist() == [1.0, 2.0, 3.0] and twin.block[4:7].tolist() == [7.0] * 3
         assert WholeBodyController(robot, tasks=[twin]).compute(at_home(robot)).status.outcome == "solved"
         assert wbc.compute(at_home(robot)).status.ok  # its own block is unchanged
-    with pytest.raises(TypeError, match="cannot be copied or pickled"):
-        copy.deepcopy(wbc)
+    raises(TypeError, "cannot be copied or pickled", copy.deepcopy, wbc)
 
 
 def test_a_copied_command_needs_no_controller() -> None:
@@ -279,17 +271,14 @@ def test_errors_of_custom_elements_are_named() -> None:
         with pytest.raises(qd.ArgumentError, match=f"lift.*{words}"):
             wbc.compute(at_home(robot, dyn))
     for options in ({"tasks": ComTask(robot)}, {"constraints": TorqueLimits(robot)}, {"damping": "much"}):
-        with pytest.raises(qd.ArgumentTypeError, match=f"{next(iter(options))}: expected"):
-            WholeBodyController(robot, **options)  # type: ignore[arg-type]
+        raises(qd.ArgumentTypeError, f"{next(iter(options))}: expected", WholeBodyController, robot, **options)
 
 
 def test_arguments_of_a_velocity_controller_are_validated() -> None:
     robot = qd.load("go2")
     dyn, ik = qd.Dynamics(robot), VelocityController(robot)
-    with pytest.raises(qd.ArgumentTypeError, match="state: expected"):
-        ik.compute(robot.q_home)  # type: ignore[arg-type]
-    with pytest.raises(qd.ArgumentTypeError, match="contacts: expected"):
-        VelocityController(robot, contacts=["FL"])  # type: ignore[list-item]
+    raises(qd.ArgumentTypeError, "state: expected", ik.compute, robot.q_home)
+    raises(qd.ArgumentTypeError, "contacts: expected", VelocityController, robot, contacts=["FL"])
     unchecked = qd.Dynamics(robot, validate=False)
     with pytest.raises(qd.ArgumentError, match="state: expected finite"):
         ik.compute(unchecked.update(np.where(np.arange(robot.nq) == 9, np.nan, robot.q_home), np.zeros(robot.nv)))
@@ -312,10 +301,8 @@ def test_pose_reference_sets_position_and_orientation() -> None:
     stiffness, damping = task.block[7:13], task.block[13:19]
     wanted = acceleration + damping * velocity + stiffness * task.error(state)
     np.testing.assert_allclose(task.desired(state), wanted, atol=1e-12)
-    with pytest.raises(qd.ArgumentError, match="rotation matrix"):
-        task.pose_reference(pose.translation, np.ones((3, 3)))
-    with pytest.raises(qd.ArgumentError, match="12 finite"):
-        task.pose_reference(pose.translation[:2], pose.rotation)
+    raises(qd.ArgumentError, "rotation matrix", task.pose_reference, pose.translation, np.ones((3, 3)))
+    raises(qd.ArgumentError, "12 finite", task.pose_reference, pose.translation[:2], pose.rotation)
 
 
 @pytest.mark.parametrize(("room", "v"), [(0.05, 1.0), (0.015, 1.0), (0.001, 1.0), (0.001, 2.0), (0.02, -1.0)])

@@ -14,6 +14,7 @@ import pytest
 import tick_mutants
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -41,8 +42,7 @@ def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path) -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     wbc = WholeBodyController(robot, friction=0.3)
-    with pytest.raises(qd.ArgumentError, match="no tick"):
-        wbc.save_tick(tmp_path / "none.npz")
+    raises(qd.ArgumentError, "no tick", wbc.save_tick, tmp_path / "none.npz")
     rng, path, warm = np.random.default_rng(0), tmp_path / "tick.npz", 0
     for i in range(12):  # active limits and ramped contacts: a tick with a history
         q = pin.integrate(robot.model, robot.q_home, 0.02 * rng.normal(size=robot.nv))
@@ -96,8 +96,7 @@ def test_saved_tick_is_unaffected_by_later_changes(tmp_path: Path) -> None:
         for name in one.files:
             np.testing.assert_array_equal(one[name], other[name], err_msg=name)
     wbc.reset()
-    with pytest.raises(qd.ArgumentError, match="no tick"):
-        wbc.save_tick(tmp_path / "none.npz")
+    raises(qd.ArgumentError, "no tick", wbc.save_tick, tmp_path / "none.npz")
 
 
 def test_ticks_of_every_kind_of_element_and_contact_replay_bit_for_bit(tmp_path: Path) -> None:
@@ -114,17 +113,13 @@ def test_files_that_are_not_ticks_are_rejected_by_name(tmp_path: Path) -> None:
     for i, content in enumerate((b"", b"not an archive", b"PK\x03\x04 broken")):
         path = tmp_path / f"{i}.npz"
         path.write_bytes(content)
-        with pytest.raises(qd.ArgumentError, match=f"{i}.npz"):
-            replay(path)
+        raises(qd.ArgumentError, f"{i}.npz", replay, path)
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
-    with pytest.raises(qd.ArgumentError, match=r"other\.npz"):
-        replay(tmp_path / "other.npz")
+    raises(qd.ArgumentError, r"other\.npz", replay, tmp_path / "other.npz")
     np.savez(tmp_path / "pickle.npz", meta=np.array([{}], dtype=object))
-    with pytest.raises(qd.ArgumentError, match=r"pickle\.npz"):
-        replay(tmp_path / "pickle.npz")
+    raises(qd.ArgumentError, r"pickle\.npz", replay, tmp_path / "pickle.npz")
     np.savez_compressed(tmp_path / "bomb.npz", a=np.zeros(10_000_000))
-    with pytest.raises(qd.ArgumentError, match=r"bomb\.npz: the archive is larger than"):
-        replay(tmp_path / "bomb.npz")
+    raises(qd.ArgumentError, r"bomb\.npz: the archive is larger than", replay, tmp_path / "bomb.npz")
     with pytest.raises(FileNotFoundError):
         replay(tmp_path / "absent.npz")
 
@@ -194,11 +189,9 @@ def test_modified_tick_file_is_rejected(saved_arrays: dict[str, np.ndarray], tmp
     path = tmp_path / "tick.npz"
     for name, array in saved_arrays.items():
         np.savez(path, **saved_arrays | {name: array[None]})
-        with pytest.raises(qd.ArgumentError, match=r"tick\.npz: (digest|the file was not saved)"):
-            replay(path)
+        raises(qd.ArgumentError, r"tick\.npz: (digest|the file was not saved)", replay, path)
         np.savez(path, **{other: array for other, array in saved_arrays.items() if other != name})
-        with pytest.raises(qd.ArgumentError, match=r"tick\.npz: (digest|the file was not saved)"):
-            replay(path)
+        raises(qd.ArgumentError, r"tick\.npz: (digest|the file was not saved)", replay, path)
     np.savez(path, **saved_arrays)
     assert replay(path).identical
     whole, rng, refused = path.read_bytes(), np.random.default_rng(0), 0
@@ -453,8 +446,7 @@ def test_velocity_controllers_reject_unsupported_options() -> None:
     robot = qd.load("go2")
     with pytest.raises(qd.ArgumentTypeError, match="tasks"):
         VelocityController(robot, tasks=[MomentumTask(robot)])
-    with pytest.raises(qd.ArgumentError, match="gain"):
-        VelocityController(robot, dt=0.1, gain=20.0)
+    raises(qd.ArgumentError, "gain", VelocityController, robot, dt=0.1, gain=20.0)
     with pytest.raises(qd.ArgumentError, match="is used twice"):
         VelocityController(robot, tasks=[ComTask(robot), ComTask(robot)])
     ik = VelocityController(robot, tasks=[ComTask(robot), FootTask(robot, "FL")])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from interrupting import interrupt
+from raising import raises
 
 import quaddyn as qd
 from quaddyn.contact import Contact
@@ -88,8 +89,7 @@ def test_elements_and_contacts_by_name_are_read_only(controller_and_state) -> No
             lambda m, n: m.__delitem__(n),
             lambda m, n: m.__ior__({n: 3}),
         ):
-            with pytest.raises(TypeError, match="read-only"):
-                write(mapping, name)
+            raises(TypeError, "read-only", write, mapping, name)
         assert name in mapping
 
 
