@@ -58,6 +58,14 @@ def go2() -> Any:
     return qd.load("go2")
 
 
+@pytest.fixture(scope="session")
+def solo12() -> Any:
+    """The robot of many tests of locomotion."""
+    import quaddyn as qd
+
+    return qd.load("solo12")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks `SMOKE_TESTS`, and mixes the modules in a fixed order, which spreads tests that wait for a browser.

@@ -264,31 +264,29 @@ def test_standing_estimate_is_constant_and_gyro_bias_converges() -> None:
     assert estimator.slipping_feet == ()
 
 
-def test_slipping_foot_is_excluded() -> None:
-    robot = qd.load("go2")
-    estimator = BaseEstimator(robot, dt=DT)
+def test_slipping_foot_is_excluded(go2: qd.Robot) -> None:
+    estimator = BaseEstimator(go2, dt=DT)
     resting(estimator, 300)
     # FL slides at 0.5 m/s: its thigh and calf joints move.
-    position, rates = np.array(robot.q_home[7:]), np.zeros(12)
+    position, rates = np.array(go2.q_home[7:]), np.zeros(12)
     rates[:3] = 0.0, 1.5, -1.5
     for _ in range(100):
         position = position + DT * rates
         q, v = resting(estimator, 1, position=position, velocity=rates)
         assert estimator.slipping_feet == ("FL",)
-    assert np.abs(v[:3]).max() < 5e-3 and np.abs(q[:3] - robot.q_home[:3]).max() < 2e-3
+    assert np.abs(v[:3]).max() < 5e-3 and np.abs(q[:3] - go2.q_home[:3]).max() < 2e-3
     resting(estimator, 1, position=position)
     assert estimator.slipping_feet == ()
     # If all feet disagree in the same way, the estimate is wrong.
-    estimator.reset(robot.q_home, np.r_[1.0, np.zeros(17)])
+    estimator.reset(go2.q_home, np.r_[1.0, np.zeros(17)])
     q, v = resting(estimator, 200)
     assert np.abs(v[:3]).max() < 0.02
 
 
-def test_external_pose_measurements_remove_drift() -> None:
-    robot = qd.load("go2")
-    estimator = BaseEstimator(robot, dt=DT, imu="imu")
+def test_external_pose_measurements_remove_drift(go2: qd.Robot) -> None:
+    estimator = BaseEstimator(go2, dt=DT, imu="imu")
     resting(estimator, 10)
-    place, facing = np.add(robot.q_home[:3], [0.02, -0.03, 0.01]), {"rpy": [0.0, 0.0, 0.03]}
+    place, facing = np.add(go2.q_home[:3], [0.02, -0.03, 0.01]), {"rpy": [0.0, 0.0, 0.03]}
     for _ in range(3000):
         resting(estimator, 1)
         q, _ = estimator.correct_pose(place, facing, position_noise=2e-3, orientation_noise=2e-3)
@@ -299,7 +297,7 @@ def test_external_pose_measurements_remove_drift() -> None:
     # A position is weighted with its own noise alone.
     moved = []
     for noise in ({}, {"orientation_noise": 1e-3}, {"position_noise": 1.0}):
-        estimator.reset(robot.q_home)
+        estimator.reset(go2.q_home)
         resting(estimator, 10)
         moved.append(estimator.correct_pose(place, **noise)[0])
     np.testing.assert_array_equal(moved[0], moved[1])
@@ -308,21 +306,19 @@ def test_external_pose_measurements_remove_drift() -> None:
         raises(qd.ArgumentError, next(iter(wrong)), estimator.correct_pose, **wrong)
 
 
-def test_encoder_noise_of_a_foot_is_that_of_all_joints_of_its_leg() -> None:
-    robot = qd.load("go2")
-    estimator = BaseEstimator(robot, dt=DT)
+def test_encoder_noise_of_a_foot_is_that_of_all_joints_of_its_leg(go2: qd.Robot) -> None:
+    estimator = BaseEstimator(go2, dt=DT)
     resting(estimator, 3)
     q, _ = estimator.state()
-    s = qd.Dynamics(robot).update(q, np.zeros(robot.nv))
-    for i, foot in enumerate(robot.feet):
+    s = qd.Dynamics(go2).update(q, np.zeros(go2.nv))
+    for i, foot in enumerate(go2.feet):
         J = s.jacobian(foot)[:3, 6:]
         found = compute_encoder_noise(estimator._model, estimator._state, estimator._term_values, i, 0.25)
         np.testing.assert_allclose(np.asarray(found), 0.25 * J @ J.T, atol=1e-9)
 
 
-def test_weight_of_a_correction_scales_it() -> None:
-    robot = qd.load("go2")
-    estimator = BaseEstimator(robot, dt=DT)
+def test_weight_of_a_correction_scales_it(go2: qd.Robot) -> None:
+    estimator = BaseEstimator(go2, dt=DT)
     resting(estimator, 50)
     changes = []
     for weight in (1.0, 0.25):
@@ -336,15 +332,14 @@ def test_weight_of_a_correction_scales_it() -> None:
     np.testing.assert_allclose(changes[1], 0.25 * changes[0], atol=1e-4 * np.abs(changes[0]).max())
 
 
-def test_flat_ground_determines_the_height_of_footholds_far_from_the_start() -> None:
+def test_flat_ground_determines_the_height_of_footholds_far_from_the_start(go2: qd.Robot) -> None:
     """The measured height is a combination of the errors of foothold and attitude, whose variance becomes small."""
-    robot = qd.load("go2")
-    estimator, q = BaseEstimator(robot, dt=DT, flat_ground=True), robot.q_home.copy()
+    estimator, q = BaseEstimator(go2, dt=DT, flat_ground=True), go2.q_home.copy()
     q[:2] = 30.0, -20.0
     estimator.reset(q)
     resting(estimator, 1)
     state, model, rng = estimator._state, estimator._model, np.random.default_rng(0)
-    for i in range(len(robot.feet)):
+    for i in range(len(go2.feet)):
         A = 0.1 * rng.normal(size=state.P.shape)
         state.P[:] = A @ A.T
         set_foothold(model, state, estimator._term_values, i)
@@ -353,15 +348,14 @@ def test_flat_ground_determines_the_height_of_footholds_far_from_the_start() -> 
         assert 0.0 <= H @ state.P @ H <= 1.001 * model.variance.ground_height
 
 
-def test_initialization_at_rest_uses_measured_tilt_and_lowest_foot() -> None:
-    robot = qd.load("go2")
-    estimator = BaseEstimator(robot, dt=DT)
-    position = np.array(robot.q_home[7:])
+def test_initialization_at_rest_uses_measured_tilt_and_lowest_foot(go2: qd.Robot) -> None:
+    estimator = BaseEstimator(go2, dt=DT)
+    position = np.array(go2.q_home[7:])
     lean = pin.exp3(np.array([0.1, -0.2, 0.0]))
     estimator.initialize_at_rest(position, lean.T @ np.array([0.0, 0.0, 9.81]))
     q, v = estimator.state()
-    dynamics = qd.Dynamics(robot).update(q, v)
-    lowest = min(dynamics.placement(foot).translation[2] - robot.legs[foot].foot.radius for foot in robot.feet)
+    dynamics = qd.Dynamics(go2).update(q, v)
+    lowest = min(dynamics.placement(foot).translation[2] - go2.legs[foot].foot.radius for foot in go2.feet)
     np.testing.assert_allclose(pin.Quaternion(q[3:7].copy()).toRotationMatrix()[2], lean[2], atol=1e-12)
     assert abs(lowest) < 1e-12 and not v.any()
 
@@ -376,20 +370,19 @@ def test_compiled_estimator_agrees_with_python(trot: Trot) -> None:
             np.testing.assert_allclose(same, v, atol=1e-12)
 
 
-def test_invalid_arguments_are_rejected_by_name() -> None:
-    robot = qd.load("go2")
+def test_invalid_arguments_are_rejected_by_name(go2: qd.Robot) -> None:
     raises(qd.ArgumentError, "root", BaseEstimator, qd.load("ur5"))
-    raises(qd.ArgumentError, "dt", BaseEstimator, robot, dt=0.0)
+    raises(qd.ArgumentError, "dt", BaseEstimator, go2, dt=0.0)
     for field in fields(SensorNoise):
         raises(qd.ArgumentError, field.name, SensorNoise, **{field.name: 0.0})
-    raises(qd.ArgumentTypeError, "noise", BaseEstimator, robot, noise=0.1)
-    estimator, zero = BaseEstimator(robot), np.zeros(3)
+    raises(qd.ArgumentTypeError, "noise", BaseEstimator, go2, noise=0.1)
+    estimator, zero = BaseEstimator(go2), np.zeros(3)
     raises(qd.ArgumentError, "gyro", estimator.update, np.zeros(12), np.zeros(12), np.full(3, np.nan), zero, ())
     raises(qd.UnknownNameError, "foot", estimator.update, np.zeros(12), np.zeros(12), zero, zero, ("FLL",))
-    other = BaseEstimator(robot)
+    other = BaseEstimator(go2)
     raises(qd.UnknownNameError, "foot", estimator.update, np.zeros(12), np.zeros(12), np.ones(3), np.ones(3), ("FLL",))
     raises(qd.ArgumentTypeError, "stance", estimator.update, np.zeros(12), np.zeros(12), np.ones(3), np.ones(3), "FL")
-    reading = np.zeros(12), np.zeros(12), zero, np.array([0.0, 0.0, 9.81]), robot.feet
+    reading = np.zeros(12), np.zeros(12), zero, np.array([0.0, 0.0, 9.81]), go2.feet
     for ours, untouched in zip(estimator.update(*reading), other.update(*reading), strict=True):
         np.testing.assert_array_equal(ours, untouched)  # rejected calls did not change the state
     raises(qd.ArgumentTypeError, "robot", BaseEstimator, None)
@@ -412,9 +405,8 @@ def test_robot_with_kinematic_loops_is_estimated() -> None:
         estimator.update(beyond, np.zeros(robot.nu), np.zeros(3), np.array([0.0, 0.0, 9.81]), robot.feet)
 
 
-def test_error_names_the_first_of_several_unknown_feet() -> None:
-    robot = qd.load("go2")
-    estimator, q = BaseEstimator(robot, dt=DT), np.zeros(robot.nu)
+def test_error_names_the_first_of_several_unknown_feet(go2: qd.Robot) -> None:
+    estimator, q = BaseEstimator(go2, dt=DT), np.zeros(go2.nu)
     for names in (("one", "two", "three", "four"), ("four", "three", "two", "one"), ("two", "one", "four", "three")):
         raises(qd.UnknownNameError, names[0], estimator.update, q, q, np.zeros(3), np.array([0.0, 0.0, 9.81]), names)
 

@@ -77,17 +77,16 @@ def test_fallen_robot_rests_on_its_body_spheres(kind: type, name: str) -> None:
         assert contact.sphere in robot.feet if contact.link is None else contact.sphere.startswith(contact.link)
 
 
-def test_body_spheres_can_be_disabled() -> None:
-    robot = qd.load("go2")
-    bare = qd.Simulation(robot, dt=2e-3, spheres={})
-    bare.reset(on_its_side(robot))
+def test_body_spheres_can_be_disabled(go2: qd.Robot) -> None:
+    bare = qd.Simulation(go2, dt=2e-3, spheres={})
+    bare.reset(on_its_side(go2))
     for _ in range(500):
         bare.step(np.zeros(12))
     assert bare.body_forces == {}
-    assert lowest(robot, bare.q, {"base"}) < -0.1, "without spheres the trunk sinks"
+    assert lowest(go2, bare.q, {"base"}) < -0.1, "without spheres the trunk sinks"
     assert qd.Simulation(qd.load("go2", root="fixed"), floor=0.0).body_forces == {}
     assert body_spheres(qd.load("ur5")) == {}
-    raises(qd.ArgumentError, "spheres", bare.restore, qd.Simulation(robot, dt=2e-3).checkpoint())
+    raises(qd.ArgumentError, "spheres", bare.restore, qd.Simulation(go2, dt=2e-3).checkpoint())
 
 
 GROUNDS = {
@@ -98,17 +97,16 @@ GROUNDS = {
 
 
 @pytest.mark.parametrize("ground", GROUNDS)
-def test_body_spheres_do_not_change_the_motion_of_a_standing_robot(ground: str) -> None:
+def test_body_spheres_do_not_change_the_motion_of_a_standing_robot(ground: str, go2: qd.Robot) -> None:
     """Body spheres above the ground do not change the motion in a single bit."""
-    robot = qd.load("go2")
     ends = []
     for spheres in ({}, None):
-        sim = qd.Simulation(robot, dt=2e-3, terrain=GROUNDS[ground], spheres=spheres)
-        q = np.array(robot.q_home)
+        sim = qd.Simulation(go2, dt=2e-3, terrain=GROUNDS[ground], spheres=spheres)
+        q = np.array(go2.q_home)
         q[2] += 0.05
         sim.reset(q)
         for _ in range(150):
-            sim.step(-40.0 * (sim.q[7:] - robot.q_home[7:]) - 1.5 * sim.v[6:])
+            sim.step(-40.0 * (sim.q[7:] - go2.q_home[7:]) - 1.5 * sim.v[6:])
         assert sim.contacts and not sim.body_forces
         ends.append(sim.q)
     np.testing.assert_array_equal(*ends)
@@ -116,17 +114,16 @@ def test_body_spheres_do_not_change_the_motion_of_a_standing_robot(ground: str) 
 
 @pytest.mark.parametrize("ground", ["boxes", *(pytest.param(g, marks=pytest.mark.slow) for g in ("floor", "field"))])
 @pytest.mark.filterwarnings("ignore:q. .* below the ground:RuntimeWarning")
-def test_clustered_spheres_find_every_contact(ground: str) -> None:
+def test_clustered_spheres_find_every_contact(ground: str, go2: qd.Robot) -> None:
     """Contacts are the same with clustered and with single spheres."""
-    robot = qd.load("go2")
-    clustered = qd.Simulation(robot, dt=2e-3, terrain=GROUNDS[ground], joint_stops=False)
-    named = {f"each {name}": sphere for name, sphere in body_spheres(robot).items()}
+    clustered = qd.Simulation(go2, dt=2e-3, terrain=GROUNDS[ground], joint_stops=False)
+    named = {f"each {name}": sphere for name, sphere in body_spheres(go2).items()}
     shuffled = dict(sorted(named.items(), key=lambda item: item[0][::-1]))  # from joint to joint
-    singly = qd.Simulation(robot, dt=2e-3, terrain=GROUNDS[ground], spheres=shuffled, joint_stops=False)
+    singly = qd.Simulation(go2, dt=2e-3, terrain=GROUNDS[ground], spheres=shuffled, joint_stops=False)
     rng = np.random.default_rng(4)
     touching, draws = 0, 15 if NIGHT else 6
     for _ in range(draws):
-        q = pin.integrate(robot.model, np.array(robot.q_home), rng.uniform(-1.0, 1.0, robot.nv))
+        q = pin.integrate(go2.model, np.array(go2.q_home), rng.uniform(-1.0, 1.0, go2.nv))
         q[2] = rng.uniform(0.0, 0.3)
         sides = []
         for sim in (clustered, singly):

@@ -26,11 +26,6 @@ UP = np.array([0.0, 0.0, 1.0])
 Sample = tuple[qd.State, np.ndarray]
 
 
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return qd.load("go2")
-
-
 def random_states(robot: Robot, rng: np.random.Generator, n: int, speed: float = 0.1) -> Iterator[Sample]:
     """States and torques near standing."""
     dynamics, tau = qd.Dynamics(robot), qd.WholeBodyController(robot, dt=DT)
@@ -52,11 +47,11 @@ def randomize_inputs(rng: np.random.Generator, x: contacts.ContactInputs) -> Non
 
 
 @pytest.mark.parametrize(("detects_contacts", "needs_forces"), [(True, True), (True, False), (False, False)])
-def test_compiled_contact_estimate_equals_python(robot: Robot, detects_contacts: bool, needs_forces: bool) -> None:
+def test_compiled_contact_estimate_equals_python(go2: Robot, detects_contacts: bool, needs_forces: bool) -> None:
     rng = np.random.default_rng([1, detects_contacts, needs_forces])
-    made = ContactRecords(robot, DT, detects_contacts=detects_contacts, needs_forces=needs_forces)
+    made = ContactRecords(go2, DT, detects_contacts=detects_contacts, needs_forces=needs_forces)
     e, x = made.estimate, made.inputs
-    for s, tau in random_states(robot, rng, 6):
+    for s, tau in random_states(go2, rng, 6):
         randomize_inputs(rng, x)
         e.trigger.in_contact[:], e.time = rng.integers(0, 2, 4), rng.uniform(0.0, 0.1)
         arrays = (*s.kinematic_arrays(), np.ascontiguousarray(s.M.T), s.writable_coordinates()[1], tau)
@@ -68,10 +63,10 @@ def test_compiled_contact_estimate_equals_python(robot: Robot, detects_contacts:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_compiled_friction_estimate_equals_python(robot: Robot, seed: int) -> None:
-    rng, sensed, made = np.random.default_rng([2, seed]), ContactRecords(robot, DT), FrictionRecords(robot, DT)
+def test_compiled_friction_estimate_equals_python(go2: Robot, seed: int) -> None:
+    rng, sensed, made = np.random.default_rng([2, seed]), ContactRecords(go2, DT), FrictionRecords(go2, DT)
     e, c, f, x = sensed.estimate, sensed.inputs, made.estimate, friction.FrictionInputs.allocate(is_carrying=4)
-    for s, _ in random_states(robot, rng, 6):
+    for s, _ in random_states(go2, rng, 6):
         randomize_inputs(rng, c)
         e.is_known, e.in_contact[:] = bool(rng.random() < 0.8), rng.integers(0, 2, 4)
         e.forces[:] = rng.normal(0.0, 5.0, (4, 3)) + 40.0 * UP
@@ -110,19 +105,19 @@ def test_compiled_friction_of_contacts_equals_python(seed: int) -> None:
     assert assert_compiled_equals_python(model.set_assumed_bound, f, 0.2)
 
 
-def test_contact_estimate_agrees_with_the_public_classes(robot: Robot) -> None:
-    rng, p = np.random.default_rng(4), Morphology.from_robot(robot)
-    made = ContactRecords(robot, DT)
+def test_contact_estimate_agrees_with_the_public_classes(go2: Robot) -> None:
+    rng, p = np.random.default_rng(4), Morphology.from_robot(go2)
+    made = ContactRecords(go2, DT)
     estimator = ContactForceEstimator(
-        ContactSet.from_feet(robot, FEET), dt=DT, gain=1.0 / (FORCE_TIME_CONSTANT * p.time_scale)
+        ContactSet.from_feet(go2, FEET), dt=DT, gain=1.0 / (FORCE_TIME_CONSTANT * p.time_scale)
     )
-    detector = TouchdownDetector(robot, dwell_time=CONTACT_DWELL_TIME * p.time_scale)
+    detector = TouchdownDetector(go2, dwell_time=CONTACT_DWELL_TIME * p.time_scale)
     seen = set()
-    for k, (s, all_torques) in enumerate(random_states(robot, rng, 150, 1e-3)):
+    for k, (s, all_torques) in enumerate(random_states(go2, rng, 150, 1e-3)):
         normals, tau = random_normals(rng), (k // 25 % 2) * all_torques
         found = made.update(s, tau, normals)
         forces = estimator.update(s, tau).forces
-        detector.update(k * DT, forces, normal=normals[[FEET.index(foot) for foot in robot.feet]])
+        detector.update(k * DT, forces, normal=normals[[FEET.index(foot) for foot in go2.feet]])
         for estimated, foot in zip(made.estimate.forces, FEET, strict=True):
             np.testing.assert_allclose(estimated, forces[foot], rtol=0.0, atol=1e-9)
         if found is not None:
@@ -131,10 +126,10 @@ def test_contact_estimate_agrees_with_the_public_classes(robot: Robot) -> None:
     assert len(seen) > 1
 
 
-def test_slips_agree_with_the_public_class(robot: Robot) -> None:
-    rng, p = np.random.default_rng(5), Morphology.from_robot(robot)
-    made, detector = FrictionRecords(robot, DT), SlipDetector(robot, dt=DT, length=p.length)
-    for s, _ in random_states(robot, rng, 60):
+def test_slips_agree_with_the_public_class(go2: Robot) -> None:
+    rng, p = np.random.default_rng(5), Morphology.from_robot(go2)
+    made, detector = FrictionRecords(go2, DT), SlipDetector(go2, dt=DT, length=p.length)
+    for s, _ in random_states(go2, rng, 60):
         forces = {foot: rng.normal(0.0, 5.0, 3) + 40.0 * UP for foot in FEET}
         touching = [foot for foot in FEET if rng.random() < 0.95]
         made.update(s, forces, touching)
@@ -143,11 +138,11 @@ def test_slips_agree_with_the_public_class(robot: Robot) -> None:
             assert detector.slip_probability[foot] == pytest.approx(probability, rel=1e-9)
 
 
-def test_contacts_are_measured_estimated_or_unknown(robot: Robot) -> None:
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    tau, up = qd.WholeBodyController(robot, dt=DT).compute(s).tau, np.tile(UP, (4, 1))
+def test_contacts_are_measured_estimated_or_unknown(go2: Robot) -> None:
+    s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
+    tau, up = qd.WholeBodyController(go2, dt=DT).compute(s).tau, np.tile(UP, (4, 1))
     for detects_contacts, needs_forces in ((True, True), (True, False), (False, True), (False, False)):
-        made = ContactRecords(robot, DT, detects_contacts=detects_contacts, needs_forces=needs_forces)
+        made = ContactRecords(go2, DT, detects_contacts=detects_contacts, needs_forces=needs_forces)
         assert made.update(s, tau, up) is None and not made.estimate.is_known  # startup
         for _ in range(60):
             found = made.update(s, tau, up)

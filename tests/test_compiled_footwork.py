@@ -200,9 +200,8 @@ def test_snapshot_of_a_record_in_a_record() -> None:
             np.testing.assert_array_equal(repr(getattr(restored, name)), repr(getattr(before, name)))
 
 
-def test_swings_and_footholds_of_a_command_do_not_change() -> None:
-    robot = qd.load("go2")
-    controller, plant, dynamics = LocomotionController(robot, dt=DT), qd.Simulation(robot, dt=DT), qd.Dynamics(robot)
+def test_swings_and_footholds_of_a_command_do_not_change(go2: qd.Robot) -> None:
+    controller, plant, dynamics = LocomotionController(go2, dt=DT), qd.Simulation(go2, dt=DT), qd.Dynamics(go2)
     commands, positions = [], []
     for _ in range(500):
         command = controller.compute(dynamics.update(plant.q, plant.v), (0.2, 0.0, 0.0))

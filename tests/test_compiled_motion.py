@@ -70,18 +70,16 @@ def test_motion_equals_pinocchio(name: str) -> None:
             np.testing.assert_array_equal(values, fresh.compute(state, contacts).tau)
 
 
-def test_motion_is_read_after_elements_and_contacts_changed() -> None:
-    robot = qd.load("go2")
-    wbc = WholeBodyController(robot, dt=DT)
+def test_motion_is_read_after_elements_and_contacts_changed(go2: qd.Robot) -> None:
+    wbc = WholeBodyController(go2, dt=DT)
     assert_reads_as_pinocchio(wbc, 1)
-    wbc.add_contact(Contact.from_foot(robot, "FL"))
+    wbc.add_contact(Contact.from_foot(go2, "FL"))
     wbc.remove("posture")
     assert_reads_as_pinocchio(wbc, 2)
 
 
-def test_motion_is_read_of_a_controller_without_foot_frames() -> None:
-    robot = qd.load("go2")
-    wbc = WholeBodyController(robot, dt=DT)
+def test_motion_is_read_of_a_controller_without_foot_frames(go2: qd.Robot) -> None:
+    wbc = WholeBodyController(go2, dt=DT)
     for foot in FEET:
         wbc.remove(foot)
     wbc.remove_contact("RR")
@@ -89,24 +87,22 @@ def test_motion_is_read_of_a_controller_without_foot_frames() -> None:
     assert_reads_as_pinocchio(wbc, 3)
 
 
-def test_terms_of_a_state_are_computed_once() -> None:
-    robot = qd.load("go2")
-    wbc, dynamics = WholeBodyController(robot, dt=DT), qd.Dynamics(robot)
+def test_terms_of_a_state_are_computed_once(go2: qd.Robot) -> None:
+    wbc, dynamics = WholeBodyController(go2, dt=DT), qd.Dynamics(go2)
     calls = []
     compute = wbc.solver._fill_terms
     wbc.solver._fill_terms = lambda q, v, out: calls.append(1) or compute(q, v, out)
     for _ in range(3):
-        state = dynamics.update(robot.q_home, np.zeros(robot.nv))
+        state = dynamics.update(go2.q_home, np.zeros(go2.nv))
         read(wbc, state)
         wbc.compute(state)
     assert len(calls) == 3
 
 
-def test_stale_states_are_rejected() -> None:
-    robot = qd.load("go2")
-    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
-    state = dynamics.update(robot.q_home, np.zeros(robot.nv))
-    dynamics.update(robot.q_home, np.zeros(robot.nv))
+def test_stale_states_are_rejected(go2: qd.Robot) -> None:
+    controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
+    state = dynamics.update(go2.q_home, np.zeros(go2.nv))
+    dynamics.update(go2.q_home, np.zeros(go2.nv))
     with pytest.raises(qd.StaleStateError):
         controller.compute(state)
 

@@ -102,13 +102,12 @@ def test_batch_of_points_agrees_with_single_points() -> None:
 
 
 # -- on a robot ----------------------------------------------------------------------------------------------------
-def test_foot_force_acts_at_the_deepest_point_of_the_sphere() -> None:
-    robot = qd.load("go2")
-    dyn, rng = qd.Dynamics(robot), np.random.default_rng(3)
-    s = dyn.update(robot.q_home, rng.normal(size=robot.nv))
+def test_foot_force_acts_at_the_deepest_point_of_the_sphere(go2: qd.Robot) -> None:
+    dyn, rng = qd.Dynamics(go2), np.random.default_rng(3)
+    s = dyn.update(go2.q_home, rng.normal(size=go2.nv))
     p = plane(point=s.placement("FL").translation + np.array([0.0, 0.0, 0.01]), normal=(0.2, 0.3, 1.0))
     wrench = foot_forces(s, p, ("FL",))["FL"]
-    lever = -robot.legs["FL"].foot.radius * p.normal
+    lever = -go2.legs["FL"].foot.radius * p.normal
     touch = s.placement("FL").translation + lever
     # independent computation of the velocity of the material point
     J = s.jacobian("FL")
@@ -119,7 +118,7 @@ def test_foot_force_acts_at_the_deepest_point_of_the_sphere() -> None:
     np.testing.assert_allclose(wrench[3:], np.cross(lever, force), atol=1e-12)
     # power of the wrench on the foot's frame is that of the force on the touching point
     assert wrench @ s.velocity("FL") == pytest.approx(force @ velocity)
-    a = dyn.aba(robot.q_home, np.zeros(robot.nv), np.zeros(robot.nv), fext={"FL": wrench})
+    a = dyn.aba(go2.q_home, np.zeros(go2.nv), np.zeros(go2.nv), fext={"FL": wrench})
     assert np.isfinite(a).all()
 
 
@@ -159,7 +158,7 @@ def test_invalid_plane_is_rejected_by_name(options: dict[str, object], word: str
     raises(qd.ArgumentError, word, plane, **options)
 
 
-def test_invalid_points_and_overflow_are_rejected_by_name() -> None:
+def test_invalid_points_and_overflow_are_rejected_by_name(go2: qd.Robot) -> None:
     p, zero = plane(), np.zeros((2, 3))
     for call, word in (
         (lambda: p.forces(np.zeros((2, 2)), zero), "positions"),
@@ -173,8 +172,7 @@ def test_invalid_points_and_overflow_are_rejected_by_name() -> None:
         (lambda: p.energy(np.array([0.0, 0.0, -1e200])), "overflows"),
     ):
         raises(qd.ArgumentError, word, call)
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
     raises(qd.UnknownNameError, "FL", foot_forces, s, p, ("FLL",))
     raises(qd.ArgumentTypeError, "planes", foot_forces, s, ("floor",))
     raises(qd.ArgumentTypeError, "feet", foot_forces, s, p, "FL")

@@ -84,17 +84,16 @@ def test_ground_adds_no_energy_to_a_dropped_robot(seed: int, name: str, friction
     assert touched and statuses <= {"solved", "retried", "passive"}
 
 
-def test_drop_gains_energy_without_enforced_passivity() -> None:
+def test_drop_gains_energy_without_enforced_passivity(go2: qd.Robot) -> None:
     """Without `enforce_passivity` the bound of the test above is violated."""
-    robot = qd.load("go2")
-    scene = Scene(robot, ContactSet.from_feet(robot), 1e-3)
+    scene = Scene(go2, ContactSet.from_feet(go2), 1e-3)
     scene.passive, gains = False, []
     scene.q[2] += 0.01
     for _ in range(150):
-        force = np.zeros(robot.nv)
-        force[6:] = 10.0 * robot.mass * (robot.q_home[7:] - scene.q[7:])
-        gains.append(scene.step(force, damping=0.5 * robot.mass)[1])
-    assert max(gains) > 1e-9 * robot.mass * G * 0.05
+        force = np.zeros(go2.nv)
+        force[6:] = 10.0 * go2.mass * (go2.q_home[7:] - scene.q[7:])
+        gains.append(scene.step(force, damping=0.5 * go2.mass)[1])
+    assert max(gains) > 1e-9 * go2.mass * G * 0.05
 
 
 def test_contact_forces_of_a_robot_that_tumbles_over_edges_are_in_their_friction_cones() -> None:

@@ -93,9 +93,8 @@ def test_fixed_root_needs_gravity_torque_alone() -> None:
     assert not any(f.any() for f in hold.forces.values())
 
 
-def test_passive_joints_are_balanced_by_foot_forces() -> None:
-    free = qd.load("go2")
-    robot = qd.load("go2", actuated=[n for n in free.actuated if n != "FL_calf_joint"])
+def test_passive_joints_are_balanced_by_foot_forces(go2: qd.Robot) -> None:
+    robot = qd.load("go2", actuated=[n for n in go2.actuated if n != "FL_calf_joint"])
     dyn = qd.Dynamics(robot)
     hold = gravity_compensation(dyn.update(robot.q_home, np.zeros(robot.nv)))
     assert robot.nu == 11 and hold.tau.shape == (11,)
@@ -146,16 +145,15 @@ def test_friction_compensation_equals_dry_and_viscous_friction() -> None:
 
 
 # -- joint PD ------------------------------------------------------------------------------------------------------
-def test_pd_is_a_spring_and_a_damper_plus_feedforward() -> None:
-    robot = qd.load("go2")
+def test_pd_is_a_spring_and_a_damper_plus_feedforward(go2: qd.Robot) -> None:
     kp, kd = np.arange(12.0), 0.1 * np.arange(12.0)
-    pd = JointPD(robot, kp=kp, kd=kd)
+    pd = JointPD(go2, kp=kp, kd=kd)
     rng = np.random.default_rng(0)
     e, rate, extra = 0.1 * rng.normal(size=(3, 12))
-    target, v_desired = robot.q_home.copy(), np.zeros(robot.nv)
+    target, v_desired = go2.q_home.copy(), np.zeros(go2.nv)
     target[7:] += e
     v_desired[6:] = rate
-    out = pd.compute(robot.q_home, np.zeros(robot.nv), target, v_desired, feedforward=extra)
+    out = pd.compute(go2.q_home, np.zeros(go2.nv), target, v_desired, feedforward=extra)
     np.testing.assert_allclose(out.tau, kp * e + kd * rate + extra, atol=1e-12)
     assert out.saturated_joints == ()
 
@@ -169,14 +167,13 @@ def test_pd_uses_the_shortest_angle_on_continuous_joints() -> None:
     np.testing.assert_allclose(tau, [2.0 * np.pi - 6.0, 0.0], atol=1e-12)
 
 
-def test_pd_clamps_torques_and_names_the_joints() -> None:
-    robot = qd.load("go2")
-    pd = JointPD(robot)
+def test_pd_clamps_torques_and_names_the_joints(go2: qd.Robot) -> None:
+    pd = JointPD(go2)
     extra = np.zeros(12)
     extra[3], extra[5] = 1e3, -1e3
-    out = pd.compute(robot.q_home, np.zeros(robot.nv), robot.q_home, feedforward=extra)
-    assert out.saturated_joints == (robot.actuated[3], robot.actuated[5])
-    assert out.tau[3] == robot.effort_limits[3] and out.tau[5] == -robot.effort_limits[5]
+    out = pd.compute(go2.q_home, np.zeros(go2.nv), go2.q_home, feedforward=extra)
+    assert out.saturated_joints == (go2.actuated[3], go2.actuated[5])
+    assert out.tau[3] == go2.effort_limits[3] and out.tau[5] == -go2.effort_limits[5]
 
 
 def test_finite_arguments_give_finite_torques_or_an_overflow_error() -> None:
@@ -212,8 +209,7 @@ def test_default_gains_follow_from_the_joint_inertia(ratio: float) -> None:
     np.testing.assert_allclose(pd.kp, inertia * w * w, rtol=1e-9)
 
 
-def test_pd_rejects_invalid_gains_and_vectors_by_name() -> None:
-    robot = qd.load("go2")
+def test_pd_rejects_invalid_gains_and_vectors_by_name(go2: qd.Robot) -> None:
     for options in (
         {"kp": -1.0},
         {"kd": np.full(12, np.nan)},
@@ -225,8 +221,8 @@ def test_pd_rejects_invalid_gains_and_vectors_by_name() -> None:
         {"bandwidth": "wide"},
         {"dt": None},
     ):
-        raises(qd.ArgumentError, next(iter(options)), JointPD, robot, **options)
-    pd, q, v = JointPD(robot), robot.q_home, np.zeros(robot.nv)
+        raises(qd.ArgumentError, next(iter(options)), JointPD, go2, **options)
+    pd, q, v = JointPD(go2), go2.q_home, np.zeros(go2.nv)
     with pytest.raises(ValueError, match="read-only"):
         pd.kp[0] = 1.0
     for call in (

@@ -364,9 +364,8 @@ def test_swing_foot_has_the_impedance_while_the_others_stand(name: str) -> None:
     assert out[-1].residual < 1e-6
 
 
-def test_distributing_the_bias_force_equals_gravity_compensation() -> None:
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, 0.3 * np.ones(robot.nv))
+def test_distributing_the_bias_force_equals_gravity_compensation(go2: qd.Robot) -> None:
+    s = qd.Dynamics(go2).update(go2.q_home, 0.3 * np.ones(go2.nv))
     a, b = distribute_load(s, s.h.copy(), ("FL", "RR", "RL")), gravity_compensation(s, ("FL", "RR", "RL"))
     np.testing.assert_array_equal(a.tau, b.tau)
     assert a.margin == b.margin

@@ -77,11 +77,10 @@ def test_three_feet_support_the_trunk_and_two_report_the_unbalanced_wrench() -> 
     assert np.isfinite(none.tau).all() and none.residual > 1.0
 
 
-def test_gains_scale_with_the_robot_and_invalid_ones_raise_errors() -> None:
+def test_gains_scale_with_the_robot_and_invalid_ones_raise_errors(go2: qd.Robot) -> None:
     small, large = VirtualModel(qd.load("solo12")), VirtualModel(qd.load("anymal_c"))
     assert large.impedance.stiffness[2, 2] > 10.0 * small.impedance.stiffness[2, 2]
-    robot = qd.load("go2")
-    given = VirtualModel(robot, stiffness=np.arange(1.0, 7.0), damping=np.ones(6))
+    given = VirtualModel(go2, stiffness=np.arange(1.0, 7.0), damping=np.ones(6))
     np.testing.assert_array_equal(given.impedance.stiffness.diagonal(), np.arange(1.0, 7.0))
     for options, word in (
         ({"stiffness": -np.ones(6)}, "stiffness"),
@@ -90,11 +89,11 @@ def test_gains_scale_with_the_robot_and_invalid_ones_raise_errors() -> None:
         ({"bandwidth": 0.0}, "bandwidth"),
         ({"rows": ("q",)}, "rows"),
     ):
-        raises(qd.ArgumentError, word, VirtualModel, robot, **options)
+        raises(qd.ArgumentError, word, VirtualModel, go2, **options)
     raises(qd.ArgumentTypeError, "robot", VirtualModel, "go2")
     for name in ("ur5", "two_link_leg"):
         raises(qd.ArgumentError, "robot", VirtualModel, qd.load(name))
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
     raises(qd.ArgumentError, "Pose", given.compute, s, np.zeros(3))
     with pytest.raises(qd.UnknownNameError):
         given.compute(s, s.placement(given.frame), stance=("LF",))

@@ -158,11 +158,10 @@ def landscape() -> Terrain:
     )
 
 
-def test_terrain_height_agrees_with_vertical_rays_of_mujoco() -> None:
+def test_terrain_height_agrees_with_vertical_rays_of_mujoco(solo12: qd.Robot) -> None:
     mujoco = pytest.importorskip("mujoco")
-    robot = qd.load("solo12")
-    plant = MujocoPlant(robot, terrain=landscape())
-    q = robot.q_home.copy()
+    plant = MujocoPlant(solo12, terrain=landscape())
+    q = solo12.q_home.copy()
     q[:3] = 50.0, 50.0, 20.0
     plant.reset(q)
     mujoco.mj_forward(plant.model, plant.data)
@@ -176,21 +175,22 @@ def test_terrain_height_agrees_with_vertical_rays_of_mujoco() -> None:
 
 
 @pytest.mark.parametrize("kind", [Simulation, MujocoPlant])
-def test_camera_on_the_robot_maps_the_terrain_ahead(kind: type[Simulation] | type[MujocoPlant]) -> None:
+def test_camera_on_the_robot_maps_the_terrain_ahead(
+    kind: type[Simulation] | type[MujocoPlant], solo12: qd.Robot
+) -> None:
     pytest.importorskip("mujoco")
-    robot = qd.load("solo12")
     terrain = Terrain((Plane.floor(), *stairs(3, rise=0.04, tread=0.25, distance=0.5)))
-    plant = kind(robot, terrain=terrain)
+    plant = kind(solo12, terrain=terrain)
     rng, placement = np.random.default_rng(0), camera_pose(0.6, position=(0.2, 0.0, 0.1))
-    camera = DepthCamera(robot, rng, placement=placement, noise=0.002)
+    camera = DepthCamera(solo12, rng, placement=placement, noise=0.002)
     grid = ElevationMap((3.0, 2.0), resolution=0.03)
     points = camera.read(plant)
     assert points.shape == (106 * 60, 3)
     near, far = np.nanquantile(np.linalg.norm(points, axis=1), (0.3, 0.7))
-    camera = DepthCamera(robot, rng, placement=placement, noise=0.0, depth_range=(near, far))
+    camera = DepthCamera(solo12, rng, placement=placement, noise=0.0, depth_range=(near, far))
     distances = np.linalg.norm(camera.read(plant), axis=1)
     assert near <= np.nanmin(distances) < 1.05 * near and 0.95 * far < np.nanmax(distances) <= far
-    camera = DepthCamera(robot, rng, placement=placement, noise=0.002)
+    camera = DepthCamera(solo12, rng, placement=placement, noise=0.002)
     for _ in range(4):
         grid.update(camera.read(plant), camera.pose(plant), noise=0.004)
     x, y = np.meshgrid(np.linspace(0.52, 0.95, 30), np.linspace(-0.2, 0.2, 15), indexing="ij")

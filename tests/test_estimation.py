@@ -81,7 +81,7 @@ def test_raised_thresholds_keep_their_ratio_and_stay_above_the_given_ones(go2: q
 
 
 # -- misuse --------------------------------------------------------------------------------------------------------
-def test_invalid_arguments_are_rejected_by_name(go2: qd.Robot) -> None:
+def test_invalid_arguments_are_rejected_by_name(go2: qd.Robot, solo12: qd.Robot) -> None:
     dyn = qd.Dynamics(go2)
     s, zero = dyn.update(go2.q_home, np.zeros(go2.nv)), np.zeros(go2.nu)
     for name, options in (
@@ -95,8 +95,9 @@ def test_invalid_arguments_are_rejected_by_name(go2: qd.Robot) -> None:
     observer = MomentumObserver(go2, dt=1e-3)
     for tau in (np.zeros(3), np.full(12, np.nan), ["0.0"] * 11 + ["a"]):
         raises(qd.ArgumentError, "tau", observer.update, s, tau)
-    other = qd.load("solo12")
-    raises(qd.ArgumentError, "s:", observer.update, qd.Dynamics(other).update(other.q_home, np.zeros(other.nv)), zero)
+    raises(
+        qd.ArgumentError, "s:", observer.update, qd.Dynamics(solo12).update(solo12.q_home, np.zeros(solo12.nv)), zero
+    )
     dyn.update(go2.q_home, np.zeros(go2.nv))
     with pytest.raises(qd.StaleStateError):
         observer.update(s, zero)

@@ -118,25 +118,24 @@ def test_contact_forces_are_the_least_squares_solution(name: str, rows: str) -> 
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-8, 1e-3, 0.05, 0.3])
-def test_forces_are_zero_in_unobservable_directions_at_any_tolerance(tolerance: float) -> None:
-    robot = qd.load("go2")
-    dyn, rng = qd.Dynamics(robot), np.random.default_rng(4)
+def test_forces_are_zero_in_unobservable_directions_at_any_tolerance(tolerance: float, go2: qd.Robot) -> None:
+    dyn, rng = qd.Dynamics(go2), np.random.default_rng(4)
     contacts = ContactSet(
-        robot,
+        go2,
         [
-            *(Contact.from_foot(robot, foot, normal=rng.normal(0.0, 1.0, 3)) for foot in robot.feet),
-            Contact(name="belly", frame=robot.bodies[0].name, offset=np.array([0.1, 0.0, -0.1])),
+            *(Contact.from_foot(go2, foot, normal=rng.normal(0.0, 1.0, 3)) for foot in go2.feet),
+            Contact(name="belly", frame=go2.bodies[0].name, offset=np.array([0.1, 0.0, -0.1])),
             Contact(name="sole", frame="FL", kind="surface", half_size=np.array([0.01, 0.02])),
         ],
     )
-    straight = robot.q_home.copy()
-    straight[[robot.configuration_index(leg.knee) for leg in robot.legs.values() if leg.knee]] = 0.0
+    straight = go2.q_home.copy()
+    straight[[go2.configuration_index(leg.knee) for leg in go2.legs.values() if leg.knee]] = 0.0
     for rows in ("all", "joints"):
         estimator = ContactForceEstimator(contacts, dt=DT, rows=rows, rank_tolerance=tolerance)  # type: ignore[arg-type]
-        for q in (straight, robot.q_home):
-            for v in (np.zeros(robot.nv), rng.normal(0.0, 1.0, robot.nv)):
+        for q in (straight, go2.q_home):
+            for v in (np.zeros(go2.nv), rng.normal(0.0, 1.0, go2.nv)):
                 s = dyn.update(q, v)
-                got = estimator.update(s, rng.normal(0.0, 5.0, robot.nu))
+                got = estimator.update(s, rng.normal(0.0, 5.0, go2.nu))
                 r = estimator.observer.residual
                 if tolerance < 1e-3:  # the number of zero singular values depends on rounding
                     close(contacts.jacobian(s).T @ got.stacked_forces + got.residual, r)

@@ -261,18 +261,16 @@ def test_map_that_contradicts_the_stance_feet_gives_one_warning(offset: float, s
         assert re.search(f"^terrain: the feet stand far from .* {side} it at x = ", message) and file == __file__
 
 
-def test_invalid_terrain_is_rejected() -> None:
-    robot = qd.load("go2")
-    raises(qd.ArgumentTypeError, "terrain", LocomotionController, robot, terrain=3.0)
+def test_invalid_terrain_is_rejected(go2: qd.Robot) -> None:
+    raises(qd.ArgumentTypeError, "terrain", LocomotionController, go2, terrain=3.0)
     wrong = FootholdMap(lambda x, y: np.zeros(3), proportions())
     raises(qd.ArgumentError, "terrain", wrong.advance, 0.0, 0.0, 1e-3)
 
 
-def test_trunk_is_lowered_for_feet_out_of_reach() -> None:
+def test_trunk_is_lowered_for_feet_out_of_reach(go2: qd.Robot) -> None:
     """The hip is lowered until the foot is within reach of the leg, given the knee limit."""
-    robot = qd.load("go2")
-    p, leg = proportions(), LegKinematics(robot, "FL")
-    lengths, feet = measure_leg_lengths(robot), np.column_stack((p.nominal_stance, np.zeros(4)))
+    p, leg = proportions(), LegKinematics(go2, "FL")
+    lengths, feet = measure_leg_lengths(go2), np.column_stack((p.nominal_stance, np.zeros(4)))
     straight = leg.forward([0.0, 0.6, leg.upper[2]]) - leg.hip
     assert lengths[0] == pytest.approx(np.linalg.norm(straight), rel=1e-3)
     course, clock = PathReference(np.zeros(2), 0.0), GaitScheduler("trot", p.time_scale)

@@ -243,10 +243,9 @@ def test_foothold_costs_are_named_and_read_only() -> None:
         foothold.costs[0] = 0.0
 
 
-def test_margin_of_a_stance_on_a_slope_is_the_smaller_one_of_its_ends() -> None:
-    robot = qd.load("go2")
-    p = Morphology.from_robot(robot)
-    margins, rng = LegMargins(robot, p, measure_leg_lengths(robot)), np.random.default_rng(0)
+def test_margin_of_a_stance_on_a_slope_is_the_smaller_one_of_its_ends(go2: qd.Robot) -> None:
+    p = Morphology.from_robot(go2)
+    margins, rng = LegMargins(go2, p, measure_leg_lengths(go2)), np.random.default_rng(0)
     for i in range(4):
         slope, points = 0.3 * rng.normal(size=2), np.array([[*rng.normal(p.nominal_stance[i], 0.1), 0.0]])
         stance = StanceInterval((0.0, 0.0, p.height), (0.5, -0.2), 0.6, slope, 1.1)

@@ -78,16 +78,15 @@ def test_rows_and_torques_include_friction_at_desired_velocity(passive: tuple[st
     assert v.min() < -0.4 and v.max() > 0.4
 
 
-def test_frictionless_robot_has_same_torques_without_friction_constraint() -> None:
-    robot = qd.load("go2")
-    assert not robot.friction.any() and not robot.damping.any()
-    constraints = [e for e in default_constraints(robot, 1e-3) if not isinstance(e, JointFriction)]
-    with_, without = WholeBodyController(robot), WholeBodyController(robot, constraints=constraints)
-    dyn, rng = qd.Dynamics(robot), np.random.default_rng(1)
+def test_frictionless_robot_has_same_torques_without_friction_constraint(go2: qd.Robot) -> None:
+    assert not go2.friction.any() and not go2.damping.any()
+    constraints = [e for e in default_constraints(go2, 1e-3) if not isinstance(e, JointFriction)]
+    with_, without = WholeBodyController(go2), WholeBodyController(go2, constraints=constraints)
+    dyn, rng = qd.Dynamics(go2), np.random.default_rng(1)
     for k in range(20):
-        q = pin.integrate(robot.model, robot.q_home, 0.1 * rng.normal(size=robot.nv))
-        s = dyn.update(q, rng.normal(size=robot.nv))
-        one, other = (wbc.compute(s, robot.feet[: 4 - k % 3]) for wbc in (with_, without))
+        q = pin.integrate(go2.model, go2.q_home, 0.1 * rng.normal(size=go2.nv))
+        s = dyn.update(q, rng.normal(size=go2.nv))
+        one, other = (wbc.compute(s, go2.feet[: 4 - k % 3]) for wbc in (with_, without))
         assert one.tau.tobytes() == other.tau.tobytes() and one.status == other.status
         assert not one.friction_torque.any()
 

@@ -88,15 +88,14 @@ def test_an_unreachable_target_is_reported_and_gives_the_nearest_point():
     assert s.errors["leg"] == pytest.approx(0.5, abs=1e-9)
 
 
-def test_limits_are_respected_and_may_be_ignored():
-    robot = qd.load("go2")
-    leg = LegKinematics(robot, "FL")
+def test_limits_are_respected_and_may_be_ignored(go2):
+    leg = LegKinematics(go2, "FL")
     p = leg.forward(np.array([0.0, 0.5, 0.0]))  # straight: beyond the calf's limit
-    q0 = np.concatenate((pin.neutral(robot.model)[:7], robot.q_home[7:]))
+    q0 = np.concatenate((pin.neutral(go2.model)[:7], go2.q_home[7:]))
     options = {"q0": q0, "joints": leg.joints, "move_root": False, "tolerance": 1e-6, "restarts": 3}
-    kept = inverse_kinematics(robot, {"FL": p}, **options)
-    assert not kept.converged and (kept.q >= robot.lower).all() and (kept.q <= robot.upper).all()
-    assert inverse_kinematics(robot, {"FL": p}, respect_limits=False, **options).converged
+    kept = inverse_kinematics(go2, {"FL": p}, **options)
+    assert not kept.converged and (kept.q >= go2.lower).all() and (kept.q <= go2.upper).all()
+    assert inverse_kinematics(go2, {"FL": p}, respect_limits=False, **options).converged
 
 
 def test_restarts_are_reproducible_from_seed():

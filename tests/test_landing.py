@@ -113,22 +113,20 @@ def test_tilted_dropped_robot_lands_on_all_feet(name: str, kind: type[Plant], fe
 
 
 @pytest.mark.parametrize("feel", [False, True])
-def test_free_fall_is_detected_without_false_alarm_in_stance(feel: bool) -> None:
-    robot = qd.load("go2")
-    plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
+def test_free_fall_is_detected_without_false_alarm_in_stance(feel: bool, go2: qd.Robot) -> None:
+    plant, controller = Simulation(go2, dt=DT), LocomotionController(go2, dt=DT)
     unit = controller.morphology.time_scale
     modes = list(dict.fromkeys(command.mode for command, _ in drive(plant, controller, unit, feel=feel)))
     assert modes == [LocomotionMode.STARTING, LocomotionMode.STANDING]  # sensors measure zero before the first step
-    plant.reset(lifted(robot, 0.2), np.zeros(robot.nv))  # the robot is lifted and released
+    plant.reset(lifted(go2, 0.2), np.zeros(go2.nv))  # the robot is lifted and released
     modes = [command.mode for command, _ in drive(plant, controller, 0.1 * unit, feel=feel)]
     assert modes[-1] is LocomotionMode.AIRBORNE
     drive(plant, controller, 3.0 * unit, feel=feel)
     assert controller.mode is LocomotionMode.RISING and attitude(plant) < 0.03
 
 
-def test_ground_loss_is_detected_with_one_sensed_contact_but_not_with_three() -> None:
-    robot = qd.load("go2")
-    p = Morphology.from_robot(robot)
+def test_ground_loss_is_detected_with_one_sensed_contact_but_not_with_three(go2: qd.Robot) -> None:
+    p = Morphology.from_robot(go2)
     footing, feet = allocate_ground_contact(DT), np.zeros((4, 3))
     wait = round(0.25 * p.time_scale / DT) + 1
     three, one, none = np.array([1, 1, 1, 0]), np.array([1, 0, 0, 0]), np.zeros(4, dtype=np.int64)
@@ -186,26 +184,25 @@ def test_soft_ground_before_compression_counts_as_contact() -> None:
 
 
 @pytest.mark.parametrize(("height", "mode"), [(0.0, LocomotionMode.STANDING), (0.1, LocomotionMode.STARTING)])
-def test_terrain_map_determines_ground_contact_at_first_tick(height: float, mode: LocomotionMode) -> None:
-    robot = qd.load("go2")
-    controller = LocomotionController(robot, dt=DT, terrain=Terrain.from_surfaces(Plane.floor()))
-    state = qd.Dynamics(robot).update(lifted(robot, height), np.zeros(robot.nv))
+def test_terrain_map_determines_ground_contact_at_first_tick(
+    height: float, mode: LocomotionMode, go2: qd.Robot
+) -> None:
+    controller = LocomotionController(go2, dt=DT, terrain=Terrain.from_surfaces(Plane.floor()))
+    state = qd.Dynamics(go2).update(lifted(go2, height), np.zeros(go2.nv))
     assert controller.compute(state).mode is mode
 
 
 @pytest.mark.parametrize(("touching", "mode"), [(FEET, LocomotionMode.STANDING), ((), LocomotionMode.STARTING)])
 def test_contact_sensors_determine_ground_contact_at_first_tick(
-    touching: tuple[str, ...], mode: LocomotionMode
+    touching: tuple[str, ...], mode: LocomotionMode, go2: qd.Robot
 ) -> None:
-    robot = qd.load("go2")
-    controller = LocomotionController(robot, dt=DT)
-    state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+    controller = LocomotionController(go2, dt=DT)
+    state = qd.Dynamics(go2).update(np.array(go2.q_home), np.zeros(go2.nv))
     assert controller.compute(state, measured_contacts=touching).mode is mode
 
 
-def test_new_controller_of_a_walking_robot_gives_a_warning_and_lands() -> None:
-    robot = qd.load("go2")
-    plant, dyn, controller = qd.Simulation(robot, dt=DT), qd.Dynamics(robot), LocomotionController(robot, dt=DT)
+def test_new_controller_of_a_walking_robot_gives_a_warning_and_lands(go2: qd.Robot) -> None:
+    plant, dyn, controller = qd.Simulation(go2, dt=DT), qd.Dynamics(go2), LocomotionController(go2, dt=DT)
     command = controller.compute(dyn.update(plant.q, plant.v))
     while plant.time < 1.0 or len(command.contacts) > 2:
         plant.step(command.tau)
@@ -229,21 +226,19 @@ def test_infeasible_landing_is_damped_and_reported() -> None:
     assert (command.tau * v[6:] < 0.0).all()
 
 
-def test_contact_chatter_does_not_restart_landing() -> None:
-    robot = qd.load("go2")
-    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
-    v = np.zeros(robot.nv)
+def test_contact_chatter_does_not_restart_landing(go2: qd.Robot) -> None:
+    controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
+    v = np.zeros(go2.nv)
     v[2] = -0.3
-    state, found = dynamics.update(lifted(robot, 0.0), v), [(), (), (), FEET[:3]]
+    state, found = dynamics.update(lifted(go2, 0.0), v), [(), (), (), FEET[:3]]
     for touching in (*found, *(FEET[: 3 + k % 2] for k in range(round(1.5 * controller.morphology.time_scale / DT)))):
         command = controller.compute(state, measured_contacts=touching)
     assert command.mode is LocomotionMode.RISING
 
 
-def test_robot_with_three_contacts_a_quarter_of_the_time_does_not_rise() -> None:
-    robot = qd.load("go2")
-    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
-    state, unit = dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv)), controller.morphology.time_scale / DT
+def test_robot_with_three_contacts_a_quarter_of_the_time_does_not_rise(go2: qd.Robot) -> None:
+    controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
+    state, unit = dynamics.update(lifted(go2, 0.0), np.zeros(go2.nv)), controller.morphology.time_scale / DT
     searching = [FEET[:3]] * 5 + [FEET[:2]] * round(4.0 * unit)
     for touching in ((), (), (), *searching, *(FEET[: 2 + (k % 4 == 0)] for k in range(round(2.0 * unit)))):
         command = controller.compute(state, measured_contacts=touching)
@@ -253,10 +248,9 @@ def test_robot_with_three_contacts_a_quarter_of_the_time_does_not_rise() -> None
     assert command.mode is LocomotionMode.RISING
 
 
-def test_foot_that_loses_contact_continues_downward_from_its_place() -> None:
-    robot = qd.load("go2")
-    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
-    state = dynamics.update(lifted(robot, 0.0, tilt=0.09, seed=1), np.zeros(robot.nv))
+def test_foot_that_loses_contact_continues_downward_from_its_place(go2: qd.Robot) -> None:
+    controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
+    state = dynamics.update(lifted(go2, 0.0, tilt=0.09, seed=1), np.zeros(go2.nv))
     heights = state.origins(FEET)[:, 2]
     lowest = int(np.argmin(heights))
     drop = np.delete(heights, lowest).mean() - heights[lowest]
@@ -285,27 +279,24 @@ def test_landing_footholds_are_below_center_of_mass_and_ahead_of_it() -> None:
         np.testing.assert_allclose(places[:, :2], middle + p.nominal_stance @ turn.T, atol=1e-12)
 
 
-def test_contact_after_a_loss_of_the_ground_begins_the_landing() -> None:
-    robot = qd.load("go2")
-    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
-    state = dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv))
+def test_contact_after_a_loss_of_the_ground_begins_the_landing(go2: qd.Robot) -> None:
+    controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
+    state = dynamics.update(lifted(go2, 0.0), np.zeros(go2.nv))
     modes = [controller.compute(state, measured_contacts=feet).mode for feet in (FEET, (), (), (), FEET)]
     assert modes[-1] is LocomotionMode.LANDING and LocomotionMode.AIRBORNE in modes
 
 
-def test_contacts_of_lost_foot_sensors_are_kept_in_a_landing() -> None:
-    robot = qd.load("go2")
-    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
-    state = dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv))
+def test_contacts_of_lost_foot_sensors_are_kept_in_a_landing(go2: qd.Robot) -> None:
+    controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
+    state = dynamics.update(lifted(go2, 0.0), np.zeros(go2.nv))
     sensors = (FEET, (), (), (), FEET, FEET, None)
     commands = [controller.compute(state, measured_contacts=feet) for feet in sensors]
     assert commands[-1].mode is LocomotionMode.LANDING and commands[-1].contacts == FEET
 
 
 @pytest.mark.parametrize(("share", "lost"), [(0.9, False), (1.1, True)])
-def test_moving_feet_in_free_fall_are_ground_loss_without_sensors(share: float, lost: bool) -> None:
-    robot = qd.load("go2")
-    p, feet = Morphology.from_robot(robot), np.zeros((4, 3))
+def test_moving_feet_in_free_fall_are_ground_loss_without_sensors(share: float, lost: bool, go2: qd.Robot) -> None:
+    p, feet = Morphology.from_robot(go2), np.zeros((4, 3))
     footing, body, unknown = allocate_ground_contact(DT), make_body_parameters(p), np.zeros(4, dtype=np.int64)
     rates = [-p.gravity * DT * k for k in range(61)]
     assert not any(ground_lost(footing, body, rate, feet, unknown, False) for rate in rates[:-1])
@@ -348,10 +339,9 @@ def test_feet_without_contact_are_lowered_on_rough_terrain_until_all_carry_load(
     assert all(plant.contact_forces[foot][2] > 0.0 for foot in FEET) or controller.mode is not LocomotionMode.STANDING
 
 
-def test_foot_without_ground_extends_to_leg_limit_while_others_stand() -> None:
-    robot = qd.load("go2")
-    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
-    p, state = controller.morphology, dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv))
+def test_foot_without_ground_extends_to_leg_limit_while_others_stand(go2: qd.Robot) -> None:
+    controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
+    p, state = controller.morphology, dynamics.update(lifted(go2, 0.0), np.zeros(go2.nv))
     controller.compute(state, measured_contacts=())
     while controller.mode is LocomotionMode.STARTING:
         controller.compute(state, measured_contacts=())
@@ -367,8 +357,8 @@ def test_foot_without_ground_extends_to_leg_limit_while_others_stand() -> None:
     assert (np.diff(heights) <= 1e-12).all()
     first_step = SEARCH_SPEED * p.speed_scale * DT
     assert heights[0] - p.radii[3] == pytest.approx(-SEARCH_DEPTH * p.length - first_step, abs=1e-9)
-    hip = state.placement(robot.legs["RR"].joints[0]).translation
-    reached = np.linalg.norm(targets[-1] - hip) / measure_leg_lengths(robot)[3]
+    hip = state.placement(go2.legs["RR"].joints[0]).translation
+    reached = np.linalg.norm(targets[-1] - hip) / measure_leg_lengths(go2)[3]
     assert reached == pytest.approx(USABLE_REACH_FRACTION, abs=1e-9)
     assert trunk_height == pytest.approx(MIN_STOPPING_HEIGHT * p.height)  # it was lowered for the foot
 

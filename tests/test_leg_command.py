@@ -161,9 +161,8 @@ def test_every_leg_is_surveyed_and_follows_its_reachable_curve(name: str) -> Non
     np.testing.assert_allclose(data.oMf[robot.frame_id(leg.name)].translation, base.act(curve[17]), atol=1e-10)
 
 
-def test_the_animation_shows_the_target_and_the_limits_of_a_branch() -> None:
-    robot = qd.load("go2")
-    leg = LegKinematics(robot, "FL")
+def test_the_animation_shows_the_target_and_the_limits_of_a_branch(go2: qd.Robot) -> None:
+    leg = LegKinematics(go2, "FL")
     texts: list[str] = []
     shares: list[float] = []
 
@@ -173,7 +172,7 @@ def test_the_animation_shows_the_target_and_the_limits_of_a_branch() -> None:
             assert set(options["points"]) == {"target"}
             super().show(q, **options)
 
-    with Page(robot, serve=False, meshes=False) as viewer:
+    with Page(go2, serve=False, meshes=False) as viewer:
         show_branches(leg, viewer, seconds=1.0, progress=shares.append)
     assert shares[-1] == 1.0
     assert texts[0] == "FL: knee backward, hip below"

@@ -75,11 +75,10 @@ def test_lanes_equal_single_controllers(name: str) -> None:
     assert modes >= {"airborne", "landing", "starting", "standing", "moving", "lowering", "fallen"}
 
 
-def test_invalid_states_change_no_other_lane_and_keep_torques() -> None:
-    robot = qd.load("go2")
-    controller, rng = LocomotionController(robot, dt=DT), np.random.default_rng(2)
+def test_invalid_states_change_no_other_lane_and_keep_torques(go2: qd.Robot) -> None:
+    controller, rng = LocomotionController(go2, dt=DT), np.random.default_rng(2)
     clean, broken = controller.batch(6, threads=1), controller.batch(6, threads=2)
-    q, v = np.tile(robot.q_home, (6, 1)), 0.01 * rng.normal(size=(6, robot.nv))
+    q, v = np.tile(go2.q_home, (6, 1)), 0.01 * rng.normal(size=(6, go2.nv))
     for _ in range(20):
         expected = clean.compute(q, v, (0.2, 0.0, 0.0))
         broken.compute(q, v, (0.2, 0.0, 0.0))
@@ -96,11 +95,10 @@ def test_invalid_states_change_no_other_lane_and_keep_torques() -> None:
     np.testing.assert_array_equal(broken.compute(q, v).tau[[0, 2, 5]], clean.compute(q, v).tau[[0, 2, 5]])
 
 
-def test_arguments_are_validated() -> None:
-    robot = qd.load("go2")
-    controller = LocomotionController(robot, dt=DT)
+def test_arguments_are_validated(go2: qd.Robot) -> None:
+    controller = LocomotionController(go2, dt=DT)
     batch = controller.batch(2, threads=1)
-    q, v = np.tile(robot.q_home, (2, 1)), np.zeros((2, robot.nv))
+    q, v = np.tile(go2.q_home, (2, 1)), np.zeros((2, go2.nv))
     for call, words in (
         (lambda: batch.compute(q[:1], v), r"q: expected shape \(2, 19\)"),
         (lambda: batch.compute(q, v, (0.1, 0.0)), "velocity: expected shape"),
@@ -110,7 +108,7 @@ def test_arguments_are_validated() -> None:
         ),
         (lambda: batch.reset(np.ones(3, dtype=bool)), "mask: expected shape"),
         (lambda: controller.batch(0), "n"),
-        (lambda: LocomotionController(robot, dt=DT, payload="estimated").batch(2), "run in a batch: it estimates"),
+        (lambda: LocomotionController(go2, dt=DT, payload="estimated").batch(2), "run in a batch: it estimates"),
     ):
         raises(qd.ArgumentError, words, call)
     with pytest.raises(qd.ArgumentTypeError, match="measured_contacts: expected bools"):
@@ -125,10 +123,9 @@ def test_arguments_are_validated() -> None:
     assert batch.bytes_per_lane < 64 * 1024
 
 
-def test_a_batch_rejects_concurrent_calls() -> None:
-    robot = qd.load("go2")
-    batch, errors = LocomotionController(robot, dt=DT).batch(64, threads=1), list[str]()
-    q, v = np.tile(robot.q_home, (64, 1)), np.zeros((64, robot.nv))
+def test_a_batch_rejects_concurrent_calls(go2: qd.Robot) -> None:
+    batch, errors = LocomotionController(go2, dt=DT).batch(64, threads=1), list[str]()
+    q, v = np.tile(go2.q_home, (64, 1)), np.zeros((64, go2.nv))
 
     def compute(results: NDArray[np.float64]) -> None:
         for k in range(40):

@@ -21,23 +21,18 @@ from quaddyn.simulation.terrain import Box, Plane
 DT = 2e-3
 
 
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return qd.load("solo12")
-
-
-def test_touchdowns_are_detected_on_unknown_uneven_ground(robot: Robot) -> None:
-    controller = LocomotionController(robot, dt=DT, contact_detection="estimated")
+def test_touchdowns_are_detected_on_unknown_uneven_ground(solo12: Robot) -> None:
+    controller = LocomotionController(solo12, dt=DT, contact_detection="estimated")
     p = controller.morphology
     slabs = [
         Box(np.array([x, 0.0, 0.0]), np.array([0.5, 20.0, 0.06]) * p.length)  # 0.03 l high
         for x in np.arange(0.5, 8.5) * p.length
     ]
-    plant, dynamics = qd.Simulation(robot, dt=DT, terrain=[Plane.floor(), *slabs]), qd.Dynamics(robot)
-    load = 0.05 * robot.mass * p.gravity
+    plant, dynamics = qd.Simulation(solo12, dt=DT, terrain=[Plane.floor(), *slabs]), qd.Dynamics(solo12)
+    load = 0.05 * solo12.mass * p.gravity
     agreed, wrong, early = [], 0, 0
     for k in range(750):
-        touches = {foot for foot in robot.feet if plant.contact_forces[foot][2] > load}
+        touches = {foot for foot in solo12.feet if plant.contact_forces[foot][2] > load}
         command = controller.compute(
             dynamics.update(plant.q, plant.v), (0.25 * p.speed_scale if k > 50 else 0.0, 0.0, 0.0)
         )
@@ -52,23 +47,23 @@ def test_touchdowns_are_detected_on_unknown_uneven_ground(robot: Robot) -> None:
     assert early > 0  # feet carried load before their scheduled touchdown
 
 
-def test_measured_contacts_override_estimated_contacts(robot: Robot) -> None:
-    controller = LocomotionController(robot, dt=DT, contact_detection="estimated")
-    plant, dynamics = qd.Simulation(robot, dt=DT), qd.Dynamics(robot)
+def test_measured_contacts_override_estimated_contacts(solo12: Robot) -> None:
+    controller = LocomotionController(solo12, dt=DT, contact_detection="estimated")
+    plant, dynamics = qd.Simulation(solo12, dt=DT), qd.Dynamics(solo12)
     felt = []
     for _ in range(40):
         felt.append(controller.compute(dynamics.update(plant.q, plant.v)))
         plant.step(felt[-1].tau)
     assert felt[0].detected_contacts is None  # not known yet
-    assert set(felt[-1].detected_contacts or ()) == set(robot.feet)
+    assert set(felt[-1].detected_contacts or ()) == set(solo12.feet)
     told = controller.compute(dynamics.update(plant.q, plant.v), measured_contacts=["FL", "FR", "RR"])
     assert set(told.detected_contacts or ()) == {"FL", "FR", "RR"}
-    raises(qd.UnknownNameError, "contact_detection", LocomotionController, robot, contact_detection="guessed")
+    raises(qd.UnknownNameError, "contact_detection", LocomotionController, solo12, contact_detection="guessed")
 
 
-def test_late_foot_with_a_faint_force_is_a_touchdown(robot: Robot) -> None:
+def test_late_foot_with_a_faint_force_is_a_touchdown(solo12: Robot) -> None:
     """A swing path below the ground together with a faint force is a touchdown; neither alone is."""
-    p = Morphology.from_robot(robot)
+    p = Morphology.from_robot(solo12)
     feet = np.array([[0.3, 0.2, 0.1], [0.3, -0.2, 0.1], [-0.3, 0.2, 0.1], [-0.3, -0.2, 0.1]])
     up, footwork, body = np.tile([0.0, 0.0, 1.0], (4, 1)), allocate_footwork(), make_body_parameters(p)
     for i, end in ((0, 1.1), (1, 0.9)):  # a late foot, and one that is due
@@ -81,28 +76,28 @@ def test_late_foot_with_a_faint_force_is_a_touchdown(robot: Robot) -> None:
     # The other one is above its path, and not late.
     assert [is_blocked(footwork, body, feet, up, i) for i in range(4)] == [True, False, False, False]
 
-    felt, dynamics = ContactRecords(robot, DT), qd.Dynamics(robot)
-    plant, standing = qd.Simulation(robot, dt=DT), qd.WholeBodyController(robot, dt=DT)
+    felt, dynamics = ContactRecords(solo12, DT), qd.Dynamics(solo12)
+    plant, standing = qd.Simulation(solo12, dt=DT), qd.WholeBodyController(solo12, dt=DT)
     for _ in range(60):
         s = dynamics.update(plant.q, plant.v)
         command = standing.compute(s)
         plant.step(command.tau)
         felt.update(s, command.tau, up)
-    faint = 0.07 * robot.mass * p.gravity / 4.0
+    faint = 0.07 * solo12.mass * p.gravity / 4.0
     # From now on a foot presses faintly: its leg torques change by those of such a force.
     missing = command.forces["FL"] - [0.0, 0.0, faint]
     for _ in range(60):
-        tau = command.tau + (s.jacobian("FL")[:3].T @ missing)[robot.actuated_index]
+        tau = command.tau + (s.jacobian("FL")[:3].T @ missing)[solo12.actuated_index]
         alone = felt.update(s, tau, up)
     assert 0.8 * faint < felt.estimate.forces[0, 2] < 1.3 * faint and "FL" not in (alone or ())
     assert "FL" in (felt.update(s, tau, up, ("FL",)) or ())
 
 
-def test_force_at_one_swing_foot_is_an_obstacle_and_at_two_a_bounded_model_error(robot: Robot) -> None:
-    p, up = Morphology.from_robot(robot), np.tile([0.0, 0.0, 1.0], (4, 1))
-    felt, s = ContactRecords(robot, DT), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    on = 0.2 * robot.mass * p.gravity / 4.0
-    standing = qd.WholeBodyController(robot, dt=DT).compute(s)  # forces of a quarter of the weight at each foot
+def test_force_at_one_swing_foot_is_an_obstacle_and_at_two_a_bounded_model_error(solo12: Robot) -> None:
+    p, up = Morphology.from_robot(solo12), np.tile([0.0, 0.0, 1.0], (4, 1))
+    felt, s = ContactRecords(solo12, DT), qd.Dynamics(solo12).update(solo12.q_home, np.zeros(solo12.nv))
+    on = 0.2 * solo12.mass * p.gravity / 4.0
+    standing = qd.WholeBodyController(solo12, dt=DT).compute(s)  # forces of a quarter of the weight at each foot
     for _ in range(60):
         felt.update(s, standing.tau, up, (), ("FL",))
     assert felt.estimate.error < 0.2 * on and not has_model_mismatch(felt.estimate)
@@ -111,7 +106,7 @@ def test_force_at_one_swing_foot_is_an_obstacle_and_at_two_a_bounded_model_error
     assert felt.estimate.error == pytest.approx(0.4 / 0.2 * on) and has_model_mismatch(felt.estimate)
     for _ in range(60):  # the next swing of a foot replaces the one before
         felt.update(s, standing.tau, up)
-        felt.update(s, np.zeros(robot.nu), up, (), ("RR",))
+        felt.update(s, np.zeros(solo12.nu), up, (), ("RR",))
     reset_contact_estimate(felt.estimate)
     assert felt.estimate.error == 0.0
 

@@ -23,27 +23,22 @@ DT = 2e-3 if NIGHT else 4e-3  # [s]
 PLACE = np.array([0.03, -0.02, 0.05])
 
 
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return qd.load("solo12")
-
-
 def at_home(robot: Robot) -> State:
     return qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
 
 
-def test_feet_carry_the_payload_at_its_position(robot: Robot) -> None:
-    load = PayloadCompensation(robot, Morphology.from_robot(robot), DT)
-    load.mass = 0.4 * robot.mass
+def test_feet_carry_the_payload_at_its_position(solo12: Robot) -> None:
+    load = PayloadCompensation(solo12, Morphology.from_robot(solo12), DT)
+    load.mass = 0.4 * solo12.mass
     load.first_moment = load.mass * PLACE
-    state, push = at_home(robot), np.array([0.3, -0.2, 9.81])
-    forces = {foot: 0.25 * robot.mass * push for foot in FEET}
+    state, push = at_home(solo12), np.array([0.3, -0.2, 9.81])
+    forces = {foot: 0.25 * solo12.mass * push for foot in FEET}
     tau = load.torques(state, forces)
-    base = state.placement(robot.bodies[0].name)
+    base = state.placement(solo12.bodies[0].name)
     at = base.translation + base.rotation @ PLACE
     total, moment = np.zeros(3), np.zeros(3)
     for foot in FEET:
-        own = [robot.actuated_index[robot.actuated.index(joint)] for joint in robot.legs[foot].joints]
+        own = [solo12.actuated_index[solo12.actuated.index(joint)] for joint in solo12.legs[foot].joints]
         more = -np.linalg.solve(state.jacobian(foot)[:3, own].T, tau[np.array(own) - 6])
         assert more[2] > 0.0
         total += more
@@ -56,26 +51,26 @@ def test_feet_carry_the_payload_at_its_position(robot: Robot) -> None:
     assert not load.torques(state, {}).any()
 
 
-def test_center_of_mass_includes_the_payload(robot: Robot) -> None:
-    load, mass = PayloadCompensation(robot, Morphology.from_robot(robot), DT), 0.3 * robot.mass
+def test_center_of_mass_includes_the_payload(solo12: Robot) -> None:
+    load, mass = PayloadCompensation(solo12, Morphology.from_robot(solo12), DT), 0.3 * solo12.mass
     load.mass, load.first_moment = mass, mass * PLACE
-    real = qd.Dynamics(with_payload(robot, mass, PLACE))
-    state = at_home(robot)
-    wanted = real.center_of_mass(np.array(robot.q_home)) - state.com
+    real = qd.Dynamics(with_payload(solo12, mass, PLACE))
+    state = at_home(solo12)
+    wanted = real.center_of_mass(np.array(solo12.q_home)) - state.com
     np.testing.assert_allclose(load.com_shift(state), wanted[:2], atol=1e-12)
 
 
-def test_payload_estimate_is_bounded_and_reset(robot: Robot) -> None:
-    p = Morphology.from_robot(robot)
-    state, dynamics = at_home(robot), qd.Dynamics(robot)
+def test_payload_estimate_is_bounded_and_reset(solo12: Robot) -> None:
+    p = Morphology.from_robot(solo12)
+    state, dynamics = at_home(solo12), qd.Dynamics(solo12)
     for share in (5.0, -0.9):  # for any torques
-        load = PayloadCompensation(robot, p, 0.01)
+        load = PayloadCompensation(solo12, p, 0.01)
         feet = np.vstack([state.jacobian(foot)[:3] for foot in FEET])
-        own = robot.actuated_index
-        up = np.tile([0.0, 0.0, 0.25 * (1.0 + share) * robot.mass * p.gravity], 4)
+        own = solo12.actuated_index
+        up = np.tile([0.0, 0.0, 0.25 * (1.0 + share) * solo12.mass * p.gravity], 4)
         tau = (state.gravity - feet.T @ up)[own]
         for _ in range(250):
-            load.update(dynamics.update(np.array(robot.q_home), np.zeros(robot.nv)), tau)
+            load.update(dynamics.update(np.array(solo12.q_home), np.zeros(solo12.nv)), tau)
         assert load.mass == pytest.approx(
             (MAX_PAYLOAD_FRACTION if share > 0.0 else MIN_PAYLOAD_FRACTION) * p.mass, rel=0.02
         )
@@ -88,5 +83,5 @@ def test_payload_estimate_is_bounded_and_reset(robot: Robot) -> None:
         assert not load.first_moment.any()
 
 
-def test_unknown_payload_option_is_rejected(robot: Robot) -> None:
-    raises(qd.UnknownNameError, "payload", LocomotionController, robot, payload="guessed")
+def test_unknown_payload_option_is_rejected(solo12: Robot) -> None:
+    raises(qd.UnknownNameError, "payload", LocomotionController, solo12, payload="guessed")

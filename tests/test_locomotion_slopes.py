@@ -65,11 +65,12 @@ def test_robot_tips_on_a_slope_unless_a_step_recovers_it(controller: LocomotionC
     assert controller.slope_limit_reason(1.02 * tip, 0.0, friction=1.0) == ""  # the robot is longer than wide
 
 
-def test_sufficiently_wide_stance_does_not_tip_at_any_step_duration(monkeypatch: pytest.MonkeyPatch) -> None:
-    robot = qd.load("go2")
-    statics, p = SlopeStatics(robot, Morphology.from_robot(robot)), Morphology.from_robot(robot)
+def test_sufficiently_wide_stance_does_not_tip_at_any_step_duration(
+    monkeypatch: pytest.MonkeyPatch, go2: qd.Robot
+) -> None:
+    statics, p = SlopeStatics(go2, Morphology.from_robot(go2)), Morphology.from_robot(go2)
     monkeypatch.setattr(slope_limiter, "CAPTURE_DISTANCE_RATIO", 0.0)
-    tip, limits = float(np.arctan(np.abs(p.nominal_stance[:, 1]).min() / p.height)), np.full(robot.nu, 1e3)
+    tip, limits = float(np.arctan(np.abs(p.nominal_stance[:, 1]).min() / p.height)), np.full(go2.nu, 1e3)
     for share, said in ((0.95, ""), (1.05, "center of mass outside the support")):
         assert statics.limit_reason(GAITS["trot"], np.zeros(3), share * tip, 0.5 * np.pi, 1.0, limits) == said
 
@@ -236,12 +237,11 @@ def test_weak_motors_shorten_the_strides(controller: LocomotionController) -> No
     assert np.array_equal(clamp(verdict, ahead, grip, strength * robot.effort_limits)[0], ahead)
 
 
-def test_robot_on_a_slope_of_insufficient_known_friction_stands_and_reports_it() -> None:
-    robot = qd.load("solo12")
-    controller, dynamics = LocomotionController(robot, dt=2e-3, friction=0.4), qd.Dynamics(robot)
+def test_robot_on_a_slope_of_insufficient_known_friction_stands_and_reports_it(solo12: qd.Robot) -> None:
+    controller, dynamics = LocomotionController(solo12, dt=2e-3, friction=0.4), qd.Dynamics(solo12)
     ground, p = Plane.slope(np.radians(19.0)), controller.morphology
-    plant = qd.Simulation(robot, dt=2e-3, friction=0.8, terrain=[ground])
-    plant.reset(rotate_configuration(np.array(robot.q_home), ground.tilt), np.zeros(robot.nv))
+    plant = qd.Simulation(solo12, dt=2e-3, friction=0.8, terrain=[ground])
+    plant.reset(rotate_configuration(np.array(solo12.q_home), ground.tilt), np.zeros(solo12.nv))
     for k in range(700):
         wanted = 0.25 * p.speed_scale if k > 150 else 0.0
         command = controller.compute(dynamics.update(np.array(plant.q), np.array(plant.v)), (wanted, 0.0, 0.0))

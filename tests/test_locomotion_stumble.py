@@ -36,11 +36,6 @@ from quaddyn.robot import Robot
 DT, SWING = 2e-3, 0.25
 
 
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return qd.load("solo12")
-
-
 def opposing_force(p: Morphology) -> np.ndarray:
     """A force on the first foot, opposite to its motion along x."""
     return np.array([-0.1 * p.mass * p.gravity, 0.0, 0.0])
@@ -94,8 +89,8 @@ def blocked_swing(
 
 
 @pytest.mark.parametrize("estimated", [True, False])
-def test_foot_blocked_early_is_raised_before_it_moves_forward(robot: Robot, estimated: bool) -> None:
-    p = Morphology.from_robot(robot)
+def test_foot_blocked_early_is_raised_before_it_moves_forward(solo12: Robot, estimated: bool) -> None:
+    p = Morphology.from_robot(solo12)
     stumbles, swing, feet = blocked_swing(p, 0.2, opposing_force(p) if estimated else None)
     extra = compute_extra_clearance(stumbles)
     assert not has_lowered_foot(stumbles) and extra == ASSUMED_OBSTACLE_HEIGHT
@@ -111,8 +106,8 @@ def test_foot_blocked_early_is_raised_before_it_moves_forward(robot: Robot, esti
     assert np.allclose(swing.position[:2], target[:2], atol=1e-9)
 
 
-def test_foot_that_is_pushed_back_stumbles(robot: Robot) -> None:
-    p = Morphology.from_robot(robot)
+def test_foot_that_is_pushed_back_stumbles(solo12: Robot) -> None:
+    p = Morphology.from_robot(solo12)
     stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
     (swings, swing), target = begin_swing(p), np.array([0.6 * p.length, 0.0, 0.0])
     while swing.progress < 0.5 and not has_restarted(swing):
@@ -122,8 +117,8 @@ def test_foot_that_is_pushed_back_stumbles(robot: Robot) -> None:
     assert has_restarted(swing)
 
 
-def test_foot_blocked_late_is_put_down_in_place(robot: Robot) -> None:
-    p = Morphology.from_robot(robot)
+def test_foot_blocked_late_is_put_down_in_place(solo12: Robot) -> None:
+    p = Morphology.from_robot(solo12)
     stumbles, swing, feet = blocked_swing(p, 0.65, opposing_force(p))
     assert stumbles.is_lowered.tolist() == [1, 0, 0, 0]
     np.testing.assert_array_equal(stumbles.lowered_position[0], feet[0, :2])
@@ -132,8 +127,8 @@ def test_foot_blocked_late_is_put_down_in_place(robot: Robot) -> None:
     assert not has_lowered_foot(stumbles)
 
 
-def test_foot_that_tracks_its_path_or_lags_uniformly_does_not_stumble(robot: Robot) -> None:
-    p = Morphology.from_robot(robot)
+def test_foot_that_tracks_its_path_or_lags_uniformly_does_not_stumble(solo12: Robot) -> None:
+    p = Morphology.from_robot(solo12)
     for lag in (0.0, 0.15):  # at the end the lag is twice that of a stumble
         stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
         (swings, swing), target = begin_swing(p), np.array([0.6 * p.length, 0.0, 0.0])
@@ -145,8 +140,8 @@ def test_foot_that_tracks_its_path_or_lags_uniformly_does_not_stumble(robot: Rob
 
 
 @pytest.mark.parametrize("push", [0.0, 1.0])
-def test_slow_foot_without_opposing_force_does_not_stumble(robot: Robot, push: float) -> None:
-    p = Morphology.from_robot(robot)
+def test_slow_foot_without_opposing_force_does_not_stumble(solo12: Robot, push: float) -> None:
+    p = Morphology.from_robot(solo12)
     stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
     (swings, swing), force = begin_swing(p), np.array([push * p.mass * p.gravity, 0.0, 0.0])
     while swing.progress < 0.9:
@@ -156,15 +151,15 @@ def test_slow_foot_without_opposing_force_does_not_stumble(robot: Robot, push: f
 
 
 @pytest.mark.parametrize(("vertical", "trips"), [(0.05, True), (0.2, False), (2.0, False)])
-def test_foot_that_lands_early_or_scrapes_does_not_stumble(robot: Robot, vertical: float, trips: bool) -> None:
-    p = Morphology.from_robot(robot)
+def test_foot_that_lands_early_or_scrapes_does_not_stumble(solo12: Robot, vertical: float, trips: bool) -> None:
+    p = Morphology.from_robot(solo12)
     force = p.mass * p.gravity * np.array([-0.1, 0.0, vertical])
     stumbles, _, _ = blocked_swing(p, 0.2, force)
     assert (stumbles.roughness > 0.0) is trips
 
 
-def test_roughness_is_stored_bounded_and_decays(robot: Robot) -> None:
-    p = Morphology.from_robot(robot)
+def test_roughness_is_stored_bounded_and_decays(solo12: Robot) -> None:
+    p = Morphology.from_robot(solo12)
     stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
     swings, body = allocate_swings(), make_body_parameters(p)
 
@@ -196,9 +191,9 @@ def make_nominal_stance(
 
 @pytest.mark.parametrize("away", [(0.0, 0.0, -0.05), (0.0, 0.0, 0.05), (0.02, 0.0, -0.04)])
 def test_foot_lifted_off_its_foothold_along_the_normal_must_land_again(
-    robot: Robot, away: tuple[float, float, float]
+    solo12: Robot, away: tuple[float, float, float]
 ) -> None:
-    p, footwork, clock, feet, normals, ground = make_nominal_stance(robot)
+    p, footwork, clock, feet, normals, ground = make_nominal_stance(solo12)
     state, contacts = footwork.state, footwork.contacts
 
     def stands(touching: tuple[str, ...] | None) -> set[str]:
@@ -220,8 +215,8 @@ def test_foot_lifted_off_its_foothold_along_the_normal_must_land_again(
     assert stands(FEET) == set(FEET) and not state.is_touchdown_late
 
 
-def test_foot_that_slides_off_an_edge_is_lowered_until_it_is_slow(robot: Robot) -> None:
-    p, footwork, clock, feet, normals, ground = make_nominal_stance(robot)
+def test_foot_that_slides_off_an_edge_is_lowered_until_it_is_slow(solo12: Robot) -> None:
+    p, footwork, clock, feet, normals, ground = make_nominal_stance(solo12)
     state, contacts, body = footwork.state, footwork.contacts, make_body_parameters(p)
     contacts.is_detected, contacts.in_contact[:] = True, 1
 
@@ -239,16 +234,16 @@ def test_foot_that_slides_off_an_edge_is_lowered_until_it_is_slow(robot: Robot) 
 
 
 @pytest.mark.parametrize(("velocity", "expected"), [((0.9, 0, 0), 0), ((0.9, 0, -0.5), 1), ((0, 0, 0.6), 1)])
-def test_fast_feet_are_not_in_contact(robot: Robot, velocity: tuple[float, float, float], expected: int) -> None:
+def test_fast_feet_are_not_in_contact(solo12: Robot, velocity: tuple[float, float, float], expected: int) -> None:
     """Velocities of the first foot in units of sqrt(g l): a foot that slides, falls, or moves away from the ground."""
-    p, motion = Morphology.from_robot(robot), allocate_motion()
+    p, motion = Morphology.from_robot(solo12), allocate_motion()
     motion.foot_velocities[0] = np.array(velocity) * p.speed_scale
     body, normals = make_body_parameters(p), np.tile([0.0, 0.0, 1.0], (4, 1))
     assert [int(is_too_fast(body, motion, normals, foot)) for foot in range(4)] == [expected, 0, 0, 0]
 
 
-def test_foot_near_its_foothold_on_a_map_needs_no_detected_contact(robot: Robot) -> None:
-    p, footwork, clock, feet, normals, ground = make_nominal_stance(robot)
+def test_foot_near_its_foothold_on_a_map_needs_no_detected_contact(solo12: Robot) -> None:
+    p, footwork, clock, feet, normals, ground = make_nominal_stance(solo12)
     state, contacts, body = footwork.state, footwork.contacts, make_body_parameters(p)
     contacts.is_detected, contacts.in_contact[:] = True, (0, 1, 1, 1)
 
@@ -266,11 +261,11 @@ def test_foot_near_its_foothold_on_a_map_needs_no_detected_contact(robot: Robot)
     assert not lands(0.01)
 
 
-def test_level_ground_is_never_rough(robot: Robot) -> None:
+def test_level_ground_is_never_rough(solo12: Robot) -> None:
     dt = DT if NIGHT else 2.0 * DT
-    controller = LocomotionController(robot, dt=dt, contact_detection="estimated")
+    controller = LocomotionController(solo12, dt=dt, contact_detection="estimated")
     p = controller.morphology
-    plant, dynamics = qd.Simulation(robot, dt=dt), qd.Dynamics(robot)
+    plant, dynamics = qd.Simulation(solo12, dt=dt), qd.Dynamics(solo12)
     for k in range(round(2.0 / dt)):
         wanted = (0.4 * p.speed_scale, 0.0, 0.5) if k * dt > 0.1 else (0.0, 0.0, 0.0)
         plant.step(controller.compute(dynamics.update(plant.q, plant.v), wanted).tau)

@@ -128,20 +128,19 @@ def test_tumbling_follows_pinocchios_forward_dynamics() -> None:
         np.testing.assert_allclose(plant.q[7:], q[7:] + plant.dt * plant.v[6:], atol=1e-13)
 
 
-def test_foot_forces_equal_the_rate_of_change_of_momentum() -> None:
-    robot = qd.load("solo12")
-    plant, dyn, stand = MujocoPlant(robot, friction=0.4), qd.Dynamics(robot), Stand(robot)
-    v = np.zeros(robot.nv)
+def test_foot_forces_equal_the_rate_of_change_of_momentum(solo12: qd.Robot) -> None:
+    plant, dyn, stand = MujocoPlant(solo12, friction=0.4), qd.Dynamics(solo12), Stand(solo12)
+    v = np.zeros(solo12.nv)
     v[:3] = 0.5, -0.3, -0.2
     plant.reset(None, v)
     touched = 0
     for _ in range(100):
         q, v = plant.q, plant.v
         plant.step(stand(plant))
-        total = sum(plant.contact_forces.values()) - np.array([0.0, 0.0, robot.mass * G])
+        total = sum(plant.contact_forces.values()) - np.array([0.0, 0.0, solo12.mass * G])
         a, _, _ = acceleration(plant, q, v)
         drift = dyn.update(q, v).com_drift
-        np.testing.assert_allclose(robot.mass * (dyn.com_jacobian(q) @ a + drift), total, rtol=1e-5, atol=1e-3)
+        np.testing.assert_allclose(solo12.mass * (dyn.com_jacobian(q) @ a + drift), total, rtol=1e-5, atol=1e-3)
         touched += plant.status == "solved"
         for force in plant.contact_forces.values():
             assert np.hypot(*force[:2]) <= 0.4 * force[2] + 1e-6
@@ -159,8 +158,7 @@ def test_joint_friction_holds_a_hanging_leg() -> None:
     assert way[0] > 0.01 and way[1] < 0.01 * way[0]
 
 
-def test_invalid_options_raise_errors_that_name_them() -> None:
-    robot = qd.load("go2")
+def test_invalid_options_raise_errors_that_name_them(go2: qd.Robot) -> None:
     for options in (
         {"dt": 0.0},
         {"friction": -0.1},
@@ -170,8 +168,8 @@ def test_invalid_options_raise_errors_that_name_them() -> None:
         {"impratio": np.inf},
         {"integrator": "magic"},
     ):
-        raises(qd.ArgumentError, next(iter(options)), MujocoPlant, robot, **options)
-    raises(qd.ArgumentError, "tau", MujocoPlant(robot).step, np.zeros(11))
+        raises(qd.ArgumentError, next(iter(options)), MujocoPlant, go2, **options)
+    raises(qd.ArgumentError, "tau", MujocoPlant(go2).step, np.zeros(11))
 
 
 def test_without_mujoco_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,14 +51,13 @@ def test_payload_is_equivalent_to_one_more_link(name: str, link: str | None) -> 
     assert with_payload(unknown, 1.0, link=link).source.count('velocity="0"') == 1
 
 
-def test_impossible_payloads_raise_errors() -> None:
-    robot = qd.load("solo12")
-    raises(qd.UnknownNameError, "FL_UPPER_LEG", with_payload, robot, 1.0, link="FL_UPPER_LEX")
-    raises(qd.ModelError, r"^mass: -10 kg.*'base_link'.* 1\.1\d* kg", with_payload, robot, -10.0)
-    raises(qd.ModelError, r"^mass: with -1 kg at .* link 'base_link'", with_payload, robot, -1.0, (0.5, 0.0, 0.0))
+def test_impossible_payloads_raise_errors(solo12: qd.Robot) -> None:
+    raises(qd.UnknownNameError, "FL_UPPER_LEG", with_payload, solo12, 1.0, link="FL_UPPER_LEX")
+    raises(qd.ModelError, r"^mass: -10 kg.*'base_link'.* 1\.1\d* kg", with_payload, solo12, -10.0)
+    raises(qd.ModelError, r"^mass: with -1 kg at .* link 'base_link'", with_payload, solo12, -1.0, (0.5, 0.0, 0.0))
     for options in ({"mass": np.nan}, {"mass": 1.0, "diameter": -1.0}, {"mass": 1.0, "position": (0.0, np.inf, 0.0)}):
         with pytest.raises(qd.ArgumentError):
-            with_payload(robot, **options)
+            with_payload(solo12, **options)
 
 
 @pytest.mark.parametrize(
@@ -106,12 +105,11 @@ def test_the_payload_of_an_arm_at_rest_is_estimated_with_an_uncertainty_that_doe
     np.testing.assert_allclose(stds[0], stds[1], rtol=0.01)
 
 
-def test_the_payload_of_a_standing_and_trotting_robot_is_estimated() -> None:
-    robot = qd.load("solo12")
-    real = with_payload(robot, 0.3 * robot.mass, PLACE, diameter=0.1)
-    plant, dyn = qd.Simulation(real, dt=1e-3), qd.Dynamics(robot)
-    controller, estimator = LocomotionController(robot, dt=2e-3), PayloadEstimator(robot, dt=2e-3)
-    tau, found = np.zeros(robot.nu), []
+def test_the_payload_of_a_standing_and_trotting_robot_is_estimated(solo12: qd.Robot) -> None:
+    real = with_payload(solo12, 0.3 * solo12.mass, PLACE, diameter=0.1)
+    plant, dyn = qd.Simulation(real, dt=1e-3), qd.Dynamics(solo12)
+    controller, estimator = LocomotionController(solo12, dt=2e-3), PayloadEstimator(solo12, dt=2e-3)
+    tau, found = np.zeros(solo12.nu), []
     for k in range(900):
         state = dyn.update(plant.q, plant.v)
         estimate = estimator.update(state, tau)
@@ -121,7 +119,7 @@ def test_the_payload_of_a_standing_and_trotting_robot_is_estimated() -> None:
         if k in (400, 899):
             found.append(estimate)
     for estimate, share in zip(found, (0.02, 0.06), strict=True):
-        assert estimate.mass == pytest.approx(0.3 * robot.mass, rel=share)
+        assert estimate.mass == pytest.approx(0.3 * solo12.mass, rel=share)
         np.testing.assert_allclose(estimate.com[:2], PLACE[:2], atol=0.015)
         assert (estimate.standard_deviation > 0.0).all()
 

@@ -220,19 +220,17 @@ SPIKES = 30.0 * np.random.default_rng(0).random((40, 40))
         [HeightField([-1.0, -1.0], [0.05, 0.05], SPIKES)],
     ],
 )
-def test_terrain_in_millimeters_gives_a_warning(kind: Plants, surfaces: list[Box]) -> None:
-    robot = qd.load("go2")
+def test_terrain_in_millimeters_gives_a_warning(kind: Plants, surfaces: list[Box], go2: qd.Robot) -> None:
     with pytest.warns(RuntimeWarning, match=r"^terrain: surface 1: .* in millimeters") as caught:
-        kind(robot, terrain=[Plane.floor(), *surfaces])
+        kind(go2, terrain=[Plane.floor(), *surfaces])
     assert len(caught) == 1 and caught[0].filename == __file__
     wall, rough = Box([3.0, 0.0, 4.0], [0.3, 9.0, 8.0]), HeightField([-1.0, -1.0], [0.05, 0.05], 1e-3 * SPIKES)
-    kind(robot, terrain=[wall, rough, HeightField([-99.0, 0.0], [1.0, 1.0], np.array([[500.0] * 2, [501.0] * 2]))])
+    kind(go2, terrain=[wall, rough, HeightField([-99.0, 0.0], [1.0, 1.0], np.array([[500.0] * 2, [501.0] * 2]))])
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_robot_that_starts_below_the_ground_gives_one_warning(kind: Plants) -> None:
-    robot = qd.load("go2")
-    plant, q, height = kind(robot), robot.q_home.copy(), robot.q_home[2]
+def test_robot_that_starts_below_the_ground_gives_one_warning(kind: Plants, go2: qd.Robot) -> None:
+    plant, q, height = kind(go2), go2.q_home.copy(), go2.q_home[2]
     q[2] = 0.0
     with pytest.warns(RuntimeWarning, match=rf"^q: 'FL' is {height:.3g} m below .* q\[2\] = {height:.4g}") as caught:
         plant.reset(q)
@@ -240,21 +238,20 @@ def test_robot_that_starts_below_the_ground_gives_one_warning(kind: Plants) -> N
         plant.step(np.zeros(12))
     assert len(caught) == 1 and caught[0].filename == __file__
     block_of_ground = Box([0.0, 0.0, 0.1], [2.0, 2.0, 0.2])
-    plant = kind(robot, terrain=block_of_ground)
+    plant = kind(go2, terrain=block_of_ground)
     q[2] = height + 0.2
     plant.reset(q)  # warnings are errors in tests
     plant.step(np.zeros(12))
-    plant = kind(robot, terrain=block_of_ground)
+    plant = kind(go2, terrain=block_of_ground)
     with pytest.warns(RuntimeWarning, match=r"^q: 'FL' is 0\.2 m below the ground"):
         plant.step(np.zeros(12))
     q[0], q[2] = -1.2, height  # the front feet touch the side of the block
-    kind(robot, terrain=[Plane.floor(), block_of_ground]).reset(q)
+    kind(go2, terrain=[Plane.floor(), block_of_ground]).reset(q)
 
 
 @pytest.mark.parametrize("kind", PLANTS)
-def test_robot_below_a_ceiling_is_not_below_the_ground(kind: Plants) -> None:
-    robot = qd.load("go2")
-    plant, q = kind(robot, terrain=[Plane.floor(), Box([0.0, 0.0, 0.7], [4.0, 4.0, 0.1])]), robot.q_home.copy()
+def test_robot_below_a_ceiling_is_not_below_the_ground(kind: Plants, go2: qd.Robot) -> None:
+    plant, q = kind(go2, terrain=[Plane.floor(), Box([0.0, 0.0, 0.7], [4.0, 4.0, 0.1])]), go2.q_home.copy()
     plant.reset(q)  # warnings are errors in tests
     height = q[2]
     q[2] = 0.0
@@ -907,11 +904,10 @@ def test_joint_friction_does_not_exceed_coulomb_friction() -> None:
         assert (dry[6:] * sim.v[6:] >= -1e-9).all()
 
 
-def test_torques_by_joint_name_do_not_depend_on_the_order() -> None:
-    robot = qd.load("go2")
-    tau = np.linspace(-3.0, 3.0, robot.nu)
-    by_name = dict(reversed(list(zip(robot.actuated, tau.tolist(), strict=True))))
-    plants = [Simulation(robot), Simulation(robot)]
+def test_torques_by_joint_name_do_not_depend_on_the_order(go2: qd.Robot) -> None:
+    tau = np.linspace(-3.0, 3.0, go2.nu)
+    by_name = dict(reversed(list(zip(go2.actuated, tau.tolist(), strict=True))))
+    plants = [Simulation(go2), Simulation(go2)]
     plants[0].step(tau)
     plants[1].step(by_name)
     np.testing.assert_array_equal(plants[0].v, plants[1].v)

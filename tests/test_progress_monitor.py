@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from slow_parameters import NIGHT
 
-import quaddyn as qd
 from quaddyn.locomotion import Morphology
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
@@ -24,11 +23,6 @@ from quaddyn.robot import Robot
 DT = 2e-3 if NIGHT else 4e-3  # [s]
 
 
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return qd.load("solo12")
-
-
 def moving(velocity: tuple[float, float], yaw: float) -> Motion:
     """Motion with a velocity in world axes."""
     motion = allocate_motion()
@@ -39,9 +33,9 @@ def moving(velocity: tuple[float, float], yaw: float) -> Motion:
 @pytest.mark.parametrize("share", [0.5 * MIN_PROGRESS_FRACTION, 2.0 * MIN_PROGRESS_FRACTION])
 @pytest.mark.parametrize("command", [(0.3, 0.0, 0.0), (0.0, -0.2, 0.0), (0.0, 0.0, 0.8), (-0.2, 0.1, -0.4)])
 def test_robot_below_a_tenth_of_its_commanded_velocity_is_stuck_after_the_averaging_time(
-    robot: Robot, share: float, command: tuple[float, float, float]
+    solo12: Robot, share: float, command: tuple[float, float, float]
 ) -> None:
-    p, yaw = Morphology.from_robot(robot), 0.7
+    p, yaw = Morphology.from_robot(solo12), 0.7
     headway, body = allocate_progress(DT, p.time_scale), make_body_parameters(p)
     wanted = np.array(command) * (p.speed_scale, p.speed_scale, 1.0 / p.time_scale)
     c, s = math.cos(yaw), math.sin(yaw)
@@ -65,8 +59,8 @@ def test_robot_below_a_tenth_of_its_commanded_velocity_is_stuck_after_the_averag
             assert filter_command(headway, body, other.copy(), motion, float(turn)) == LimitReason.NONE
 
 
-def test_fast_changes_of_the_command_are_not_detected_as_no_progress(robot: Robot) -> None:
-    p = Morphology.from_robot(robot)
+def test_fast_changes_of_the_command_are_not_detected_as_no_progress(solo12: Robot) -> None:
+    p = Morphology.from_robot(solo12)
     headway, body, still = allocate_progress(DT, p.time_scale), make_body_parameters(p), moving((0.0, 0.0), 0.0)
     for k in range(round(5.0 * AVERAGING_TIME * p.time_scale / DT)):
         sign = 1.0 if k * DT % 1.0 < 0.5 else -1.0

@@ -17,11 +17,6 @@ from quaddyn.wbc.tick import Tick
 FRICTION = 0.8
 
 
-@pytest.fixture(scope="module")
-def robot() -> qd.Robot:
-    return qd.load("go2")
-
-
 def make_payload_set(robot: qd.Robot) -> PayloadSet:
     return PayloadSet(
         (0.1 * robot.mass, 0.4 * robot.mass), (-0.05, -0.04, 0.0), (0.05, 0.04, 0.06), radius_of_gyration=0.02
@@ -63,14 +58,14 @@ def payload_excess(
     return worst
 
 
-def test_torques_and_forces_for_any_payload_of_the_set_are_within_limits(robot: qd.Robot) -> None:
-    rng, band = np.random.default_rng(3), make_payload_set(robot)
-    both = [controller(robot, RobustLimits(robot, band, friction_fraction=FRICTION)), controller(robot, None)]
-    dyn, worst = qd.Dynamics(robot), [list[float](), list[float]()]
+def test_torques_and_forces_for_any_payload_of_the_set_are_within_limits(go2: qd.Robot) -> None:
+    rng, band = np.random.default_rng(3), make_payload_set(go2)
+    both = [controller(go2, RobustLimits(go2, band, friction_fraction=FRICTION)), controller(go2, None)]
+    dyn, worst = qd.Dynamics(go2), [list[float](), list[float]()]
     for tick in range(30):
-        stance = robot.feet if tick % 2 else robot.feet[1:]
-        turn = np.r_[0.0, 0.0, 0.0, rng.normal(0.0, 0.1, robot.nv - 3)]
-        q, v = robot.integrate(robot.q_home, turn), rng.normal(0.0, 0.3, robot.nv)
+        stance = go2.feet if tick % 2 else go2.feet[1:]
+        turn = np.r_[0.0, 0.0, 0.0, rng.normal(0.0, 0.1, go2.nv - 3)]
+        q, v = go2.integrate(go2.q_home, turn), rng.normal(0.0, 0.3, go2.nv)
         push = rng.normal(0.0, 5.0, 3) + np.array((0.0, 0.0, 15.0))
         load = pin.Inertia(rng.uniform(*band.mass), rng.uniform(band.com_lower, band.com_upper), np.zeros((3, 3)))
         load.inertia = load.mass * band.radius_of_gyration**2 * np.eye(3)
@@ -105,27 +100,27 @@ def test_payloads_of_a_fast_link_change_torques_by_those_of_inverse_dynamics() -
     np.testing.assert_allclose(0.5 * (rows.upper - rows.lower), np.tile(arm.effort_limits - reserve, 16))
 
 
-def test_empty_uncertainty_set_changes_nothing(robot: qd.Robot) -> None:
-    s = qd.Dynamics(robot).update(robot.q_home, np.full(robot.nv, 0.1))
-    plain, nothing = (controller(robot, x).compute(s, robot.feet) for x in (None, RobustLimits(robot)))
+def test_empty_uncertainty_set_changes_nothing(go2: qd.Robot) -> None:
+    s = qd.Dynamics(go2).update(go2.q_home, np.full(go2.nv, 0.1))
+    plain, nothing = (controller(go2, x).compute(s, go2.feet) for x in (None, RobustLimits(go2)))
     np.testing.assert_allclose(nothing.tau, plain.tau, atol=1e-9)
 
 
-def test_torque_margin_and_friction_fraction_narrow_the_limits(robot: qd.Robot) -> None:
-    limits = RobustLimits(robot, friction_fraction=0.5, torque_margin=0.25 * robot.effort_limits)
-    wbc, dyn = controller(robot, limits), qd.Dynamics(robot)
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+def test_torque_margin_and_friction_fraction_narrow_the_limits(go2: qd.Robot) -> None:
+    limits = RobustLimits(go2, friction_fraction=0.5, torque_margin=0.25 * go2.effort_limits)
+    wbc, dyn = controller(go2, limits), qd.Dynamics(go2)
+    s = dyn.update(go2.q_home, np.zeros(go2.nv))
     wbc.tasks["com"].reference(s.com, np.zeros(3), [50.0, 0.0, 50.0])
-    command = wbc.compute(s, robot.feet)
-    assert np.isclose(np.abs(command.tau / robot.effort_limits).max(), 0.75)
+    command = wbc.compute(s, go2.feet)
+    assert np.isclose(np.abs(command.tau / go2.effort_limits).max(), 0.75)
     steepest = max(np.hypot(f[0], f[1]) / f[2] for f in command.forces.values())
-    assert steepest <= 0.5 * wbc.contacts[robot.feet[0]].friction + 1e-9
+    assert steepest <= 0.5 * wbc.contacts[go2.feet[0]].friction + 1e-9
 
 
-def test_payload_that_cannot_be_carried_is_explained(robot: qd.Robot) -> None:
+def test_payload_that_cannot_be_carried_is_explained(go2: qd.Robot) -> None:
     band = PayloadSet((0.0, 300.0), (0.0, 0.0, 0.1), (0.0, 0.0, 0.1))
-    wbc = controller(robot, RobustLimits(robot, band))
-    command = wbc.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), robot.feet)
+    wbc = controller(go2, RobustLimits(go2, band))
+    command = wbc.compute(qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), go2.feet)
     assert command.ok and "com z" in command.explain() and "robust" in command.explain()
     assert any("torque limit with 300 kg at (0, 0, 0.1)" in row for row in command.levels[0].active)
 
@@ -150,8 +145,8 @@ def test_payload_that_cannot_be_carried_is_explained(robot: qd.Robot) -> None:
         (lambda r: RobustLimits(r, PayloadSet((0.0, 1.0), np.zeros(3), np.zeros(3), link="tail")), "tail"),
     ],
 )
-def test_invalid_uncertainty_sets_are_rejected(robot: qd.Robot, wrong: object, words: str) -> None:
-    raises(qd.QuaddynError, words, wrong, robot)
+def test_invalid_uncertainty_sets_are_rejected(go2: qd.Robot, wrong: object, words: str) -> None:
+    raises(qd.QuaddynError, words, wrong, go2)
 
 
 def test_payload_set_is_the_hull_of_its_vertices() -> None:
@@ -183,15 +178,15 @@ def parameter_excess(
     return np.asarray(worst)
 
 
-def test_torques_and_forces_for_any_parameters_of_the_set_are_within_limits(robot: qd.Robot) -> None:
-    rng, dyn = np.random.default_rng(5), qd.Dynamics(robot)
+def test_torques_and_forces_for_any_parameters_of_the_set_are_within_limits(go2: qd.Robot) -> None:
+    rng, dyn = np.random.default_rng(5), qd.Dynamics(go2)
     own = dyn.parameters()
     directions = np.diag(0.1 * np.abs(own))[own != 0.0] / np.sqrt(np.count_nonzero(own) / 20.0)
-    limits = RobustLimits(robot, parameters=ParameterEllipsoid(directions))
-    both, worst = [controller(robot, limits), controller(robot, None)], [np.zeros(0), np.zeros(0)]
-    for stance in (robot.feet[1:], robot.feet, robot.feet):
-        q = robot.integrate(robot.q_home, np.r_[np.zeros(3), rng.normal(0.0, 0.1, robot.nv - 3)])
-        v, push = rng.normal(0.0, 0.3, robot.nv), rng.normal(0.0, 5.0, 3) + np.array((0.0, 0.0, 15.0))
+    limits = RobustLimits(go2, parameters=ParameterEllipsoid(directions))
+    both, worst = [controller(go2, limits), controller(go2, None)], [np.zeros(0), np.zeros(0)]
+    for stance in (go2.feet[1:], go2.feet, go2.feet):
+        q = go2.integrate(go2.q_home, np.r_[np.zeros(3), rng.normal(0.0, 0.1, go2.nv - 3)])
+        v, push = rng.normal(0.0, 0.3, go2.nv), rng.normal(0.0, 5.0, 3) + np.array((0.0, 0.0, 15.0))
         for k, wbc in enumerate(both):
             wbc.reset()
             wbc.tasks["com"].reference(dyn.update(q, v).com, np.zeros(3), push)
@@ -206,8 +201,8 @@ def test_torques_and_forces_for_any_parameters_of_the_set_are_within_limits(robo
     assert np.count_nonzero(worst[1] > 1e-3) > 100  # the limits were active
 
 
-def test_parameter_sets_of_wrong_size_are_rejected(robot: qd.Robot) -> None:
+def test_parameter_sets_of_wrong_size_are_rejected(go2: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="169 parameters of the robot, got directions with 5"):
-        RobustLimits(robot, parameters=ParameterEllipsoid(np.eye(5)))
+        RobustLimits(go2, parameters=ParameterEllipsoid(np.eye(5)))
     raises(qd.ArgumentError, "finite matrix", ParameterEllipsoid, np.full((2, 169), np.nan))
-    raises(TypeError, "parameters", RobustLimits, robot, parameters=np.eye(169))
+    raises(TypeError, "parameters", RobustLimits, go2, parameters=np.eye(169))

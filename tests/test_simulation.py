@@ -160,9 +160,8 @@ def test_invalid_options_raise_errors_that_name_them(go2: qd.Robot) -> None:
     raises(qd.ArgumentError, "v", sim.reset, None, np.full(go2.nv, np.nan))
 
 
-def test_divergence_error_contains_the_last_finite_state() -> None:
-    robot = qd.load("solo12")
-    sim = qd.Simulation(robot)
+def test_divergence_error_contains_the_last_finite_state(solo12: qd.Robot) -> None:
+    sim = qd.Simulation(solo12)
     with pytest.raises(qd.DivergenceError, match="solo") as caught:
         for _ in range(5000):
             sim.step(1e3 * sim.v[6:] + 1.0)  # a damper with the wrong sign

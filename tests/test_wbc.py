@@ -131,30 +131,29 @@ def test_extreme_references_give_a_finite_balanced_flagged_command() -> None:
     print(outcomes)
 
 
-def test_invalid_input_raises_before_anything_is_computed() -> None:
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
-    wbc = WholeBodyController(robot)
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+def test_invalid_input_raises_before_anything_is_computed(go2: qd.Robot) -> None:
+    dyn = qd.Dynamics(go2)
+    wbc = WholeBodyController(go2)
+    s = dyn.update(go2.q_home, np.zeros(go2.nv))
     raises(qd.UnknownNameError, "LF", wbc.compute, s, ("LF",))
     raises(qd.ArgumentTypeError, "contacts", wbc.compute, s, "FL")
     with pytest.raises(qd.UnknownNameError, match="comm"):
         wbc.tasks["comm"]
     with pytest.raises(qd.UnknownNameError, match="FX"):
         wbc.contacts["FX"]
-    raises(qd.ArgumentTypeError, "state", wbc.compute, robot.q_home)
+    raises(qd.ArgumentTypeError, "state", wbc.compute, go2.q_home)
     with pytest.raises(qd.ArgumentError, match="another robot"):
         WholeBodyController(qd.load("go2")).compute(s)
-    unchecked = qd.Dynamics(robot, validate=False)
+    unchecked = qd.Dynamics(go2, validate=False)
     with pytest.raises(qd.ArgumentError, match="expected finite"):
-        wbc.compute(unchecked.update(robot.q_home, np.full(robot.nv, np.nan)))
-    dyn.update(robot.q_home, np.zeros(robot.nv))
+        wbc.compute(unchecked.update(go2.q_home, np.full(go2.nv, np.nan)))
+    dyn.update(go2.q_home, np.zeros(go2.nv))
     with pytest.raises(qd.StaleStateError):
         wbc.compute(s)
     for options in ({"dt": 0.0}, {"friction": -1.0}, {"friction": np.nan}, {"ramp_time": -1.0}, {"damping": np.inf}):
-        raises(qd.ArgumentError, next(iter(options)), WholeBodyController, robot, **options)
+        raises(qd.ArgumentError, next(iter(options)), WholeBodyController, go2, **options)
     with pytest.raises(qd.ArgumentError, match="is used twice"):
-        WholeBodyController(robot, tasks=[ComTask(robot), ComTask(robot)])
+        WholeBodyController(go2, tasks=[ComTask(go2), ComTask(go2)])
 
 
 # -- contacts ------------------------------------------------------------------------------------------------------
@@ -263,10 +262,9 @@ def largest_step(
     return float(np.abs(np.diff(taus, axis=0)).max() / unit)
 
 
-def test_torques_are_continuous_when_contacts_are_made_and_broken() -> None:
-    robot = qd.load("go2")  # more robots and all feet: benchmarks/whole_body.py
+def test_torques_are_continuous_when_contacts_are_made_and_broken(go2: qd.Robot) -> None:
     for foot in ("FL", "RR"):
-        ramped, plain = largest_step(robot, foot, 0.05), largest_step(robot, foot, 0.0)
+        ramped, plain = largest_step(go2, foot, 0.05), largest_step(go2, foot, 0.0)
         print(f"{foot}: {100 * ramped:.1f} % of m g l / 4 with ramps, {100 * plain:.1f} % without")
         assert ramped <= 0.05 < plain
 
@@ -376,17 +374,16 @@ def test_margins_are_distances_to_the_limits() -> None:
     assert [level.rank for level in c.levels] == [12, 6, 6]
 
 
-def test_gains_that_are_unstable_at_the_control_period_raise_a_warning_that_names_the_task() -> None:
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+def test_gains_that_are_unstable_at_the_control_period_raise_a_warning_that_names_the_task(go2: qd.Robot) -> None:
+    s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
     for gains in ((1e9, None), (100.0, 2500.0), (1e6, 10.0)):
-        wbc = WholeBodyController(robot, dt=1e-3)
+        wbc = WholeBodyController(go2, dt=1e-3)
         wbc.compute(s)
         wbc.tasks["com"].gains(*gains)
         with pytest.warns(RuntimeWarning, match=r"^com: the stiffness .* unstable at a control period of 0.001 s"):
             for _ in range(GAIN_CHECK_INTERVAL):
                 wbc.compute(s)
-    stable = WholeBodyController(robot, dt=1e-3)
+    stable = WholeBodyController(go2, dt=1e-3)
     stable.tasks["com"].gains(0.9e6)
     stable.tasks["posture"].gains(2e4, 0.0)  # undamped
     foot = stable.tasks["FL"]

@@ -63,23 +63,20 @@ def assert_optimal_tick(
 
 
 # -- elements --------------------------------------------------------------------------------------------------------
-def test_elements_can_be_added_and_removed_during_a_ramp() -> None:
-    robot = qd.load("go2")
-    dyn, before = qd.Dynamics(robot), None
-    wbc = WholeBodyController(
-        robot, ramp_time=0.02, constraints=[*default_constraints(robot, 1e-3), TorqueRate(robot, 3e3)]
-    )
+def test_elements_can_be_added_and_removed_during_a_ramp(go2: qd.Robot) -> None:
+    dyn, before = qd.Dynamics(go2), None
+    wbc = WholeBodyController(go2, ramp_time=0.02, constraints=[*default_constraints(go2, 1e-3), TorqueRate(go2, 3e3)])
     wbc.tasks["com"].reference(np.array([0.0, 0.01, 0.3]), acceleration=np.array([0.3, 0.0, 0.0]))
     wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 40.0])})
-    rival = WholeBodyController(robot, ramp_time=0.02)
+    rival = WholeBodyController(go2, ramp_time=0.02)
     kept = {name: wbc.tasks[name].block.copy() for name in ("com", "joint bounds", "torque", "posture")}
     shares = []
     for k in range(52):
-        stance = robot.feet if k < 3 or k >= 26 else robot.feet[1:]
+        stance = go2.feet if k < 3 or k >= 26 else go2.feet[1:]
         if k == 8:
-            wbc.add(RelativeFrameTask(robot, "FR", "FL", "apart", weight=0.1), 2)
+            wbc.add(RelativeFrameTask(go2, "FR", "FL", "apart", weight=0.1), 2)
         elif k == 10:
-            wbc.add(MomentumTask(robot), 3)
+            wbc.add(MomentumTask(go2), 3)
         elif k == 14:
             wbc.remove("apart")
         elif k == 32:
@@ -98,34 +95,32 @@ def test_elements_can_be_added_and_removed_during_a_ramp() -> None:
     assert wbc.tasks["forces"].references.keys() == {"FL"}
 
 
-def test_next_level_number_adds_a_level() -> None:
-    robot = qd.load("go2")
-    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, tasks=[ComTask(robot)])
-    wbc.add(FramePositionTask(robot, "RR", "last"), 2)
+def test_next_level_number_adds_a_level(go2: qd.Robot) -> None:
+    dyn, wbc = qd.Dynamics(go2), WholeBodyController(go2, tasks=[ComTask(go2)])
+    wbc.add(FramePositionTask(go2, "RR", "last"), 2)
     assert wbc.levels[1:] == (("com",), ("last",))
-    assert_optimal_tick(wbc, dyn, 0, None, robot.feet[:3])
+    assert_optimal_tick(wbc, dyn, 0, None, go2.feet[:3])
     for name in ("com", "last"):
         wbc.remove(name)
     assert wbc.levels[1:] == ((), ())
-    assert_optimal_tick(wbc, dyn, 1, None, robot.feet)
+    assert_optimal_tick(wbc, dyn, 1, None, go2.feet)
 
 
-def test_rejected_change_has_no_effect() -> None:
-    robot = qd.load("go2")
-    dyn, twin = qd.Dynamics(robot), WholeBodyController(robot, ramp_time=0.02)
-    wbc = WholeBodyController(robot, ramp_time=0.02)
+def test_rejected_change_has_no_effect(go2: qd.Robot) -> None:
+    dyn, twin = qd.Dynamics(go2), WholeBodyController(go2, ramp_time=0.02)
+    wbc = WholeBodyController(go2, ramp_time=0.02)
     com = wbc.tasks["com"]
     refused: list[tuple[Callable[[], None], type[Exception], str]] = [
-        (lambda: wbc.add(ComTask(robot), 1), qd.ArgumentError, "the name 'com' is used twice"),
-        (lambda: wbc.add(ComTask(robot, "other"), 4), qd.ArgumentError, "level: expected 0 to 3"),
-        (lambda: wbc.add(ComTask(robot, "other"), True), qd.ArgumentError, "level"),
+        (lambda: wbc.add(ComTask(go2), 1), qd.ArgumentError, "the name 'com' is used twice"),
+        (lambda: wbc.add(ComTask(go2, "other"), 4), qd.ArgumentError, "level: expected 0 to 3"),
+        (lambda: wbc.add(ComTask(go2, "other"), True), qd.ArgumentError, "level"),
         (
             lambda: wbc.add(ComTask(qd.load("solo12"), "other"), 1),
             qd.ArgumentError,
             "'other' was made for robot 'solo",
         ),
         (lambda: wbc.add("com", 1), qd.ArgumentTypeError, "expected tasks and constraints"),  # type: ignore[arg-type]
-        (lambda: wbc.add(ForceTask(robot, "f", contacts=["hand"]), 1), qd.UnknownNameError, "hand"),
+        (lambda: wbc.add(ForceTask(go2, "f", contacts=["hand"]), 1), qd.UnknownNameError, "hand"),
         (lambda: wbc.add(LinearConstraint("l", 0, 1, forces={"hand": np.eye(3)}), 0), qd.UnknownNameError, "hand"),
         (lambda: wbc.remove("comm"), qd.UnknownNameError, "comm"),
         (lambda: wbc.add_contact("FL"), qd.ArgumentTypeError, "contact: expected"),  # type: ignore[arg-type]
@@ -133,7 +128,7 @@ def test_rejected_change_has_no_effect() -> None:
         (lambda: wbc.remove_contact("hand"), qd.UnknownNameError, "hand"),
     ]
     for k in range(22):
-        stance = robot.feet if k < 2 else robot.feet[1:]
+        stance = go2.feet if k < 2 else go2.feet[1:]
         if k >= 4 and refused:
             change, error, words = refused.pop()
             raises(error, words, change)
@@ -143,16 +138,15 @@ def test_rejected_change_has_no_effect() -> None:
     assert not refused
 
 
-def test_removed_element_belongs_to_no_controller() -> None:
-    robot = qd.load("go2")
-    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
+def test_removed_element_belongs_to_no_controller(go2: qd.Robot) -> None:
+    dyn, wbc = qd.Dynamics(go2), WholeBodyController(go2)
     com = wbc.tasks["com"]
     com.reference(np.array([0.1, 0.2, 0.3]))
     tick(wbc, dyn, 0)
     wbc.remove("com")
     com.gains(3.0)
     tick(wbc, dyn, 1)
-    other = WholeBodyController(robot, tasks=[com])
+    other = WholeBodyController(go2, tasks=[com])
     np.testing.assert_array_equal(other.tasks["com"].block[-3:], [0.1, 0.2, 0.3])
     assert tick(other, dyn, 2).status.ok and tick(wbc, dyn, 2).status.ok
     wbc.add(com, 1)  # taken from the other one
@@ -192,14 +186,13 @@ def test_contacts_can_be_added_and_removed_during_a_ramp() -> None:
     assert set(tick(wbc, dyn, 60).forces) == set(robot.feet)  # the feet are the default contacts
 
 
-def test_force_cap_grows_from_zero_with_the_weight_per_requested_contact() -> None:
-    robot = qd.load("go2")
-    wbc, dyn = WholeBodyController(robot, dt=1e-3, ramp_time=0.01), qd.Dynamics(robot)
+def test_force_cap_grows_from_zero_with_the_weight_per_requested_contact(go2: qd.Robot) -> None:
+    wbc, dyn = WholeBodyController(go2, dt=1e-3, ramp_time=0.01), qd.Dynamics(go2)
     tick(wbc, dyn, 0, ())
     for k in range(1, 6):
         tick(wbc, dyn, k, ("FL", "RR"))
         caps = wbc._structure.schedule.ramps.cap
-        np.testing.assert_allclose(caps[[0, 3]], 0.5 * robot.mass * 9.81 * k / (10 - k), rtol=1e-9)
+        np.testing.assert_allclose(caps[[0, 3]], 0.5 * go2.mass * 9.81 * k / (10 - k), rtol=1e-9)
     wbc.reset()
     wbc.contacts["FL"].set_normal_force_bounds(200.0)
     tick(wbc, dyn, 0, ())
@@ -220,55 +213,51 @@ def test_force_cap_of_a_contact_that_is_released_during_its_ramp_decreases() -> 
         np.testing.assert_allclose(caps[1:], min(caps[0], load) * np.array([0.75, 0.5, 0.25, 0.0]), atol=1e-12)
 
 
-def test_replaced_contact_keeps_its_activation() -> None:
-    robot = qd.load("go2")
-    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
+def test_replaced_contact_keeps_its_activation(go2: qd.Robot) -> None:
+    dyn, wbc = qd.Dynamics(go2), WholeBodyController(go2)
     tick(wbc, dyn, 0)
     wbc.contacts["FR"].set_normal_force_bounds(0.0, 33.0)
-    wbc.add_contact(Contact.from_foot(robot, "FL", friction=0.05, normal=(0.1, 0.0, 1.0)))
+    wbc.add_contact(Contact.from_foot(go2, "FL", friction=0.05, normal=(0.1, 0.0, 1.0)))
     assert wbc.contact_activations["FL"] == 1.0 and wbc.contacts["FR"].max_normal_force == 33.0
-    c = assert_optimal_tick(wbc, dyn, 1, None, robot.feet)
+    c = assert_optimal_tick(wbc, dyn, 1, None, go2.feet)
     f, n = c.forces["FL"], wbc.contacts["FL"].normal
     assert np.linalg.norm(f - (f @ n) * n) <= 0.05 * (f @ n) + 1e-7
     wbc.friction = 0.3
     assert wbc.contacts["FL"].friction == 0.05 and wbc.contacts["FR"].friction == 0.3
 
 
-def test_contact_used_by_an_element_cannot_be_removed() -> None:
-    robot = qd.load("go2")
-    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
-    wbc.add(ForceTask(robot, "push", contacts=["FL"]), 2)
+def test_contact_used_by_an_element_cannot_be_removed(go2: qd.Robot) -> None:
+    dyn, wbc = qd.Dynamics(go2), WholeBodyController(go2)
+    wbc.add(ForceTask(go2, "push", contacts=["FL"]), 2)
     raises(qd.ArgumentError, "'push'", wbc.remove_contact, "FL")
     wbc.tasks["push"].reference({"FL": np.zeros(3)})
     wbc.tasks["forces"].reference({"FL": np.zeros(3), "FR": np.zeros(3)})  # it still has all feet
-    assert_optimal_tick(wbc, dyn, 0, None, robot.feet)
+    assert_optimal_tick(wbc, dyn, 0, None, go2.feet)
     wbc.remove("push")
     wbc.tasks["forces"].reference()
     wbc.remove_contact("FL")
     with pytest.raises(qd.UnknownNameError, match="FL"):
         wbc.tasks["forces"].reference({"FL": np.zeros(3)})
-    assert_optimal_tick(wbc, dyn, 1, None, robot.feet[1:])
+    assert_optimal_tick(wbc, dyn, 1, None, go2.feet[1:])
 
 
-def test_contact_under_another_name_shares_the_frame_of_its_foot_task() -> None:
+def test_contact_under_another_name_shares_the_frame_of_its_foot_task(go2: qd.Robot) -> None:
     """Contact and task use one frame: they blend during the ramp, then the contact alone controls it."""
-    robot = qd.load("go2")
-    dyn, before = qd.Dynamics(robot), None
-    link = robot.model.frames[robot.frame_id("FL")].name
-    wbc = WholeBodyController(robot, ramp_time=0.01)
+    dyn, before = qd.Dynamics(go2), None
+    link = go2.model.frames[go2.frame_id("FL")].name
+    wbc = WholeBodyController(go2, ramp_time=0.01)
     wbc.remove_contact("FL")
     wbc.add_contact(Contact(name="paw", frame=link, radius=0.02))
     for k in range(30):
-        before = assert_optimal_tick(wbc, dyn, k, before, robot.feet[1:] if k < 5 else (*robot.feet[1:], "paw"))
+        before = assert_optimal_tick(wbc, dyn, k, before, go2.feet[1:] if k < 5 else (*go2.feet[1:], "paw"))
         owners = {group.element for level in before.details.problem.levels for group in level}
         assert ("FL" in owners) == (wbc.contact_activations["paw"] < 1.0)
     assert not wbc.tasks["FL"].has_reference
 
 
-def test_reference_of_a_foot_is_cleared_only_when_its_contact_is_completed() -> None:
-    robot = qd.load("go2")
-    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, dt=1e-3, ramp_time=0.003)
-    for k, stance in enumerate((robot.feet, robot.feet, *[robot.feet[1:]] * 5, *[robot.feet] * 4)):
+def test_reference_of_a_foot_is_cleared_only_when_its_contact_is_completed(go2: qd.Robot) -> None:
+    dyn, wbc = qd.Dynamics(go2), WholeBodyController(go2, dt=1e-3, ramp_time=0.003)
+    for k, stance in enumerate((go2.feet, go2.feet, *[go2.feet[1:]] * 5, *[go2.feet] * 4)):
         if k == 1:
             wbc.tasks["FR"].reference(np.array([0.2, -0.1, 0.1]))
         tick(wbc, dyn, k, stance)
@@ -340,36 +329,34 @@ class CustomFriction(FrictionPyramid):
     """Subclass without changes."""
 
 
-def test_custom_elements_are_solved_in_the_same_tick() -> None:
-    robot = qd.load("go2")
-    dyn, before = qd.Dynamics(robot), None
-    constraints = [e for e in default_constraints(robot, 1e-3) if e.name != "friction"]
-    levels = default_tasks(robot)
+def test_custom_elements_are_solved_in_the_same_tick(go2: qd.Robot) -> None:
+    dyn, before = qd.Dynamics(go2), None
+    constraints = [e for e in default_constraints(go2, 1e-3) if e.name != "friction"]
+    levels = default_tasks(go2)
     levels[0] = [e for e in levels[0] if e.name not in ("FL", "com")]
-    wbc = WholeBodyController(robot, ramp_time=0.01, constraints=constraints, tasks=levels)
+    wbc = WholeBodyController(go2, ramp_time=0.01, constraints=constraints, tasks=levels)
     for element, level in (
         (CustomFriction(), 0),
-        (CustomConstraint(robot), 0),
-        (CustomComTask(robot), 1),
-        (CustomDriftFootTask(robot, "FL"), 1),
-        (CustomConstructorTask(robot), 2),
+        (CustomConstraint(go2), 0),
+        (CustomComTask(go2), 1),
+        (CustomDriftFootTask(go2, "FL"), 1),
+        (CustomConstructorTask(go2), 2),
     ):
         wbc.add(element, level)
     assert [e.name for _, e in wbc._structure.solver.tables.custom_elements] == ["together", "own com", "FL"]
     for k in range(45):
-        stance = robot.feet if k < 3 or 18 <= k < 38 else robot.feet[1:]
+        stance = go2.feet if k < 3 or 18 <= k < 38 else go2.feet[1:]
         if k == 30:
             wbc.tasks["own com"].select(("x", "z"))
         before = assert_optimal_tick(wbc, dyn, k, before, stance)
     assert wbc.tasks["own com"].has_reference
 
 
-def test_invalid_rows_of_custom_elements_are_rejected_by_name() -> None:
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
-    good = {"lower": np.zeros(1), "upper": np.ones(1), "acceleration": np.ones((1, robot.nv))}
-    wbc = WholeBodyController(robot)
-    own = LinearConstraint("own", 0.0, 0.0, acceleration=np.zeros((1, robot.nv)))
+def test_invalid_rows_of_custom_elements_are_rejected_by_name(go2: qd.Robot) -> None:
+    dyn = qd.Dynamics(go2)
+    good = {"lower": np.zeros(1), "upper": np.ones(1), "acceleration": np.ones((1, go2.nv))}
+    wbc = WholeBodyController(go2)
+    own = LinearConstraint("own", 0.0, 0.0, acceleration=np.zeros((1, go2.nv)))
     said: dict[str, object] = {}
     wbc.add(own, 1)
     own.rows = lambda tick: [Rows(("own",), "", **(good | said))]  # type: ignore[method-assign,arg-type]
@@ -382,51 +369,49 @@ def test_invalid_rows_of_custom_elements_are_rejected_by_name() -> None:
         ("lower", 0.0),
         ("weights", np.full(1, np.inf)),
         ("weights", np.ones((1, 1))),
-        ("acceleration", np.full((1, robot.nv), np.nan)),
-        ("acceleration", np.ones((2, robot.nv))),
-        ("acceleration", np.ones(robot.nv)),
+        ("acceleration", np.full((1, go2.nv), np.nan)),
+        ("acceleration", np.ones((2, go2.nv))),
+        ("acceleration", np.ones(go2.nv)),
         ("force", np.ones((1, 11))),
-        ("torque", np.full((1, robot.nu), np.inf)),
+        ("torque", np.full((1, go2.nu), np.inf)),
     ):
         said = {what: value}
         raises(qd.ArgumentError, f"own.rows: {what}", tick, wbc, dyn, 1)
-    said = {"acceleration": [[1.0] * robot.nv], "lower": [0.0]}  # lists are accepted
+    said = {"acceleration": [[1.0] * go2.nv], "lower": [0.0]}  # lists are accepted
     np.testing.assert_allclose(tick(wbc, dyn, 0).tau, want, atol=1e-9)
     said = {"lower": np.full(1, -np.inf), "upper": np.full(1, np.inf)}
     assert tick(wbc, dyn, 1).status.ok
 
 
-def test_number_of_rows_of_an_element_may_change_and_be_zero() -> None:
+def test_number_of_rows_of_an_element_may_change_and_be_zero(go2: qd.Robot) -> None:
     """The number of rows changes from tick to tick; memory is allocated for the maximum."""
-    robot = qd.load("go2")
-    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, constraints=[])
-    own = LinearConstraint("own", 0.0, 0.0, acceleration=np.eye(robot.nv)[6:9])
+    dyn, wbc = qd.Dynamics(go2), WholeBodyController(go2, constraints=[])
+    own = LinearConstraint("own", 0.0, 0.0, acceleration=np.eye(go2.nv)[6:9])
     wbc.add(own, 0)
     for k, count in enumerate((3, 1, 0, 2, 5)):
         own.rows = (
             lambda tick, m=count: [  # type: ignore[method-assign,misc]
-                Rows(("own",) * m, "", np.full(m, 2.0), np.full(m, 2.0), acceleration=np.eye(robot.nv)[6 : 6 + m])
+                Rows(("own",) * m, "", np.full(m, 2.0), np.full(m, 2.0), acceleration=np.eye(go2.nv)[6 : 6 + m])
             ]
         )
-        c = assert_optimal_tick(wbc, dyn, k, None, robot.feet)
+        c = assert_optimal_tick(wbc, dyn, k, None, go2.feet)
         np.testing.assert_allclose(c.acceleration[6 : 6 + count], 2.0, atol=1e-8)
         assert sum(g.element == "own" for g in c.details.problem.levels[0]) == (count > 0)
 
 
 # -- details, and the tick as plain Python -----------------------------------------------------------------------------
-def test_computing_details_does_not_change_ticks() -> None:
-    robot = qd.load("go2")
-    dyn, old, early = qd.Dynamics(robot), list[Command](), list[tuple[Any, float, str]]()
-    wbc, twin = (WholeBodyController(robot, ramp_time=0.01) for _ in range(2))
+def test_computing_details_does_not_change_ticks(go2: qd.Robot) -> None:
+    dyn, old, early = qd.Dynamics(go2), list[Command](), list[tuple[Any, float, str]]()
+    wbc, twin = (WholeBodyController(go2, ramp_time=0.01) for _ in range(2))
     for each in (wbc, twin):
-        each.add(CustomComTask(robot), 1)
-        each.add(CustomConstraint(robot), 0)
+        each.add(CustomComTask(go2), 1)
+        each.add(CustomConstraint(go2), 0)
     for k in range(12):
-        stance = robot.feet if k < 4 else robot.feet[1:]
+        stance = go2.feet if k < 4 else go2.feet[1:]
         for each in (wbc, twin):
             each.tasks["own com"].reference(np.array([0.0, 0.001 * k, 0.3]))
             each.tasks["together"].bound = 40.0 + k
-            each.tasks["together"].slow = (1.0 + 0.01 * k) * np.eye(robot.nv)[6:8]
+            each.tasks["together"].slow = (1.0 + 0.01 * k) * np.eye(go2.nv)[6:8]
             each.tasks["forces"].reference({"RR": np.array([0.0, 0.0, float(k)])})
             each.contacts["RL"].set_normal_force_bounds(0.0, 100.0 - k)
         before = (

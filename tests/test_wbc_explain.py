@@ -47,15 +47,14 @@ def test_losses_are_grouped_and_the_largest_of_the_highest_level_come_first(infe
     assert any("more of contact" in line for line in lines)
 
 
-def test_joints_beyond_their_bounds_and_missing_contacts_are_causes() -> None:
-    robot = qd.load("go2")
-    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
-    v = np.zeros(robot.nv)
-    text = wbc.compute(dyn.update(robot.q_home, v), contacts=()).explain()
+def test_joints_beyond_their_bounds_and_missing_contacts_are_causes(go2: qd.Robot) -> None:
+    dyn, wbc = qd.Dynamics(go2), WholeBodyController(go2)
+    v = np.zeros(go2.nv)
+    text = wbc.compute(dyn.update(go2.q_home, v), contacts=()).explain()
     assert "likely cause: no contact was assumed to carry" in text
-    q = robot.q_home.copy()
-    q[7:] = robot.upper[7:] + 0.3
-    text = WholeBodyController(robot).compute(dyn.update(q, v)).explain()
+    q = go2.q_home.copy()
+    q[7:] = go2.upper[7:] + 0.3
+    text = WholeBodyController(go2).compute(dyn.update(q, v)).explain()
     assert text.startswith("infeasible") and "beyond their bounds" in text and "FL_hip_joint" in text.splitlines()[1]
 
 
@@ -71,13 +70,12 @@ def test_missing_contacts_are_no_cause_for_an_arm() -> None:
     )
 
 
-def test_explanation_of_a_tipping_robot_names_the_foot_that_cannot_pull() -> None:
+def test_explanation_of_a_tipping_robot_names_the_foot_that_cannot_pull(go2: qd.Robot) -> None:
     """One foot is in the air; moving the center of mass from the edge of the other feet over them would make RR pull.
 
     Its friction cone and its minimum normal force both prevent that: neither is the only cause.
     """
-    robot = qd.load("go2")
-    s, wbc = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), WholeBodyController(robot)
+    s, wbc = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), WholeBodyController(go2)
     aside = np.array([-0.005, -0.005, 0.0])  # away from FL
     wbc.tasks["com"].reference(s.com + aside)
     command = wbc.compute(s, contacts=("FR", "RL", "RR"))
@@ -85,16 +83,15 @@ def test_explanation_of_a_tipping_robot_names_the_foot_that_cannot_pull() -> Non
     assert losses and {loss.cause for loss in losses} == {"RR, which cannot pull on the ground"}
     assert max(abs(loss.deficit_without_cause / loss.deficit) for loss in losses) < 1e-6
     assert " because of RR, which cannot pull on the ground" in command.explain()
-    wbc = WholeBodyController(robot)
+    wbc = WholeBodyController(go2)
     wbc.contacts["RR"].set_normal_force_bounds(5.0)
     wbc.tasks["com"].reference(s.com + aside)
     assert " because of the RR normal force" in wbc.compute(s, contacts=("FR", "RL", "RR")).explain()  # the only cause
 
 
 @pytest.mark.parametrize("direction", [1.0, -1.0])
-def test_explanations_state_whether_a_value_is_less_or_more_than_required(direction: float) -> None:
-    robot = qd.load("go2")
-    s, wbc = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), WholeBodyController(robot, friction=0.1)
+def test_explanations_state_whether_a_value_is_less_or_more_than_required(direction: float, go2: qd.Robot) -> None:
+    s, wbc = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), WholeBodyController(go2, friction=0.1)
     wbc.tasks["com"].reference(s.com, acceleration=direction * np.array([3.0, 0.0, 0.0]))
     command = wbc.compute(s)
     (loss,) = [loss for loss in command.losses() if loss.row == "com x"]
@@ -103,12 +100,11 @@ def test_explanations_state_whether_a_value_is_less_or_more_than_required(direct
     assert text in command.explain()
 
 
-def test_explanations_of_violated_limits_give_the_limit() -> None:
+def test_explanations_of_violated_limits_give_the_limit(go2: qd.Robot) -> None:
     """Level 0 requires at least 3 m/s^2 to one side, without upward acceleration."""
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
     for side, text in ((1.0, "less than the permitted 3"), (-1.0, "more than the permitted -3")):
-        wbc = WholeBodyController(robot, friction=0.1)
+        wbc = WholeBodyController(go2, friction=0.1)
         bounds = sorted((3.0 * side, np.inf * side))
         lower, upper = np.array([bounds[0], -np.inf]), np.array([bounds[1], 0.0])
         wbc.add(LinearConstraint("go", lower, upper, acceleration=s.com_jacobian[[0, 2]], unit="m/s^2"), level=0)
@@ -139,23 +135,22 @@ def explain_own(robot: qd.Robot, q: np.ndarray, tasks: list, **options: float) -
     return sorted((x for x in command.losses() if x.element == "own"), key=lambda x: -abs(x.deficit))
 
 
-def test_explanations_name_the_actual_causes_of_deficits() -> None:
+def test_explanations_name_the_actual_causes_of_deficits(go2: qd.Robot) -> None:
     """Friction, torque limits, tasks of higher and of equal priority, and a singular configuration."""
-    robot = qd.load("go2")
-    q, posture = robot.q_home, PostureTask(robot)
+    q, posture = go2.q_home, PostureTask(go2)
 
     def own(*acceleration: float) -> Own:
-        return Own(robot, "base", [*acceleration, 0.0, 0.0, 0.0], slice(0, 6))
+        return Own(go2, "base", [*acceleration, 0.0, 0.0, 0.0], slice(0, 6))
 
-    (loss, *_) = explain_own(robot, q, [[own(3.0, 0.0, 0.0)], [posture]], friction=0.1)
+    (loss, *_) = explain_own(go2, q, [[own(3.0, 0.0, 0.0)], [posture]], friction=0.1)
     assert "friction pyramid" in loss.cause
-    weak = qd.load("go2", limits={name: {"effort": 10.0} for name in robot.actuated if "calf" in name})
+    weak = qd.load("go2", limits={name: {"effort": 10.0} for name in go2.actuated if "calf" in name})
     lift = Own(weak, "base", [0.0, 0.0, 20.0, 0.0, 0.0, 0.0], slice(0, 6))
     (loss, *_) = explain_own(weak, q, [[lift], [PostureTask(weak)]], friction=1.0)
     assert "torque limit" in loss.cause
-    (loss, *_) = explain_own(robot, q, [[PostureTask(robot)], [own(4.0, 0.0, 0.0)], [ComTask(robot)]], friction=0.6)
+    (loss, *_) = explain_own(go2, q, [[PostureTask(go2)], [own(4.0, 0.0, 0.0)], [ComTask(go2)]], friction=0.6)
     assert loss.cause == "the posture task" and abs(loss.deficit) > 3.0
-    (loss, *_) = explain_own(robot, q, [[PostureTask(robot), own(4.0, 0.0, 0.0)]], friction=0.6)
+    (loss, *_) = explain_own(go2, q, [[PostureTask(go2), own(4.0, 0.0, 0.0)]], friction=0.6)
     assert loss.cause == "the posture task"
 
 

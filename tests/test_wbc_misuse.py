@@ -57,19 +57,18 @@ def test_acceleration_bounds_of_a_joint_keep_its_range_and_velocity() -> None:
         assert is_joint_viable(p, 0, q, 0.0) == (abs(q) <= 1.0) and not is_joint_viable(p, 0, q, 1.01 * speed)
 
 
-def test_warmup_does_not_change_the_controller() -> None:
+def test_warmup_does_not_change_the_controller(go2: qd.Robot) -> None:
     """References and results of earlier ticks do not change, in this controller and in others."""
-    robot = qd.load("go2")
-    constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 100.0)]
-    wbc = WholeBodyController(robot, constraints=constraints)
+    constraints = [*default_constraints(go2, 1e-3), TorqueRate(go2, 100.0)]
+    wbc = WholeBodyController(go2, constraints=constraints)
     wbc.tasks["com"].reference(np.array([3.0, 2.0, 0.3]))
     before = wbc.parameter_vector.copy()
     wbc.warmup(quiet=True)
     np.testing.assert_array_equal(wbc.parameter_vector, before)
     wbc.tasks["com"].clear_references()
-    away = robot.q_home.copy()
+    away = go2.q_home.copy()
     away[:3] += (3.0, 2.0, 0.0)
-    state = qd.Dynamics(robot).update(away, np.zeros(robot.nv))
+    state = qd.Dynamics(go2).update(away, np.zeros(go2.nv))
     command = wbc.compute(state)
     assert np.abs(command.acceleration).max() < 1e-9  # it holds the current position
     again = [wbc.compute(state).tau.copy()]
@@ -90,21 +89,19 @@ def at_home(robot: qd.Robot, dyn: qd.Dynamics | None = None) -> qd.State:
         lambda wbc: wbc.parameter_vector.fill(np.nan),
     ],
 )
-def test_nan_written_in_place_is_rejected_by_name(spoil: Callable[[WholeBodyController], None]) -> None:
-    robot = qd.load("go2")
-    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
-    wbc.compute(at_home(robot, dyn))
+def test_nan_written_in_place_is_rejected_by_name(spoil: Callable[[WholeBodyController], None], go2: qd.Robot) -> None:
+    dyn, wbc = qd.Dynamics(go2), WholeBodyController(go2)
+    wbc.compute(at_home(go2, dyn))
     good = wbc.parameter_vector.copy()
     spoil(wbc)
     with pytest.raises(qd.ArgumentError, match=r"(torque|joint bounds|contact): a gain, reference or limit is NaN"):
-        wbc.compute(at_home(robot, dyn))
+        wbc.compute(at_home(go2, dyn))
     wbc.parameter_vector[:] = good
-    assert wbc.compute(at_home(robot, dyn)).status.ok
+    assert wbc.compute(at_home(go2, dyn)).status.ok
 
 
-def test_values_are_validated_when_they_are_set() -> None:
-    robot = qd.load("go2")
-    wbc = WholeBodyController(robot, constraints=[*default_constraints(robot, 1e-3), TorqueRate(robot, 9.0)])
+def test_values_are_validated_when_they_are_set(go2: qd.Robot) -> None:
+    wbc = WholeBodyController(go2, constraints=[*default_constraints(go2, 1e-3), TorqueRate(go2, 9.0)])
     torque, bounds, com, forces = (wbc.tasks[name] for name in ("torque", "joint bounds", "com", "forces"))
     for thing, name, value in (
         (torque, "limits", -1.0),
@@ -126,20 +123,20 @@ def test_values_are_validated_when_they_are_set() -> None:
     # Attributes with a fixed layout reject changes without effect.
     for thing, name, value in (
         (wbc, "dt", 0.01),
-        (wbc, "robot", robot),
+        (wbc, "robot", go2),
         (wbc.tasks["friction"], "faces", 8),
         (forces, "contacts", ()),
     ):
         raises(AttributeError, name, setattr, thing, name, value)
     with pytest.raises(TypeError, match="read-only"):
-        wbc.tasks["hand"] = ComTask(robot)  # type: ignore[index]
+        wbc.tasks["hand"] = ComTask(go2)  # type: ignore[index]
     raises(qd.UnknownNameError, "FL", forces.reference, {"FLL": np.zeros(3)})
     with pytest.raises(qd.UnknownNameError, match="FL"):
-        WholeBodyController(robot, tasks=[ForceTask(robot, contacts=("FLL",))])
+        WholeBodyController(go2, tasks=[ForceTask(go2, contacts=("FLL",))])
     own = LinearConstraint("own", 0.0, 0.0, forces={"FLL": np.ones((1, 3))})
-    raises(qd.UnknownNameError, "FL", WholeBodyController, robot, tasks=[own])
+    raises(qd.UnknownNameError, "FL", WholeBodyController, go2, tasks=[own])
     own.set(0.0, 0.0, forces={"FL": np.ones((1, 3))})
-    WholeBodyController(robot, tasks=[own])
+    WholeBodyController(go2, tasks=[own])
     raises(qd.UnknownNameError, "FL", own.set, 0.0, 0.0, forces={"FLL": np.ones((1, 3))})
 
 
@@ -152,10 +149,9 @@ def test_elements_of_another_robot_are_rejected() -> None:
     assert WholeBodyController(robot, tasks=[ComTask(qd.load("go2"))]).compute(at_home(robot)).status.ok
 
 
-def test_copied_task_is_independent() -> None:
-    robot = qd.load("go2")
+def test_copied_task_is_independent(go2: qd.Robot) -> None:
     for copied in (copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
-        wbc = WholeBodyController(robot)
+        wbc = WholeBodyController(go2)
         for element in (wbc.tasks["com"], wbc.tasks["joint bounds"]):
             twin = copied(element)
             before = wbc.parameter_vector.copy()
@@ -165,16 +161,15 @@ def test_copied_task_is_independent() -> None:
         twin.reference(np.array([1.0, 2.0, 3.0]))
         twin.gains(7.0)
         assert twin.block[-3:].tolist() == [1.0, 2.0, 3.0] and twin.block[4:7].tolist() == [7.0] * 3
-        assert WholeBodyController(robot, tasks=[twin]).compute(at_home(robot)).status.outcome == "solved"
-        assert wbc.compute(at_home(robot)).status.ok  # its own block is unchanged
+        assert WholeBodyController(go2, tasks=[twin]).compute(at_home(go2)).status.outcome == "solved"
+        assert wbc.compute(at_home(go2)).status.ok  # its own block is unchanged
     raises(TypeError, "cannot be copied or pickled", copy.deepcopy, wbc)
 
 
-def test_a_copied_command_needs_no_controller() -> None:
-    robot = qd.load("go2")
-    wbc = WholeBodyController(robot, friction=0.2)
+def test_a_copied_command_needs_no_controller(go2: qd.Robot) -> None:
+    wbc = WholeBodyController(go2, friction=0.2)
     wbc.tasks["com"].reference(acceleration=np.array([5.0, 0.0, 0.0]))
-    command = wbc.compute(at_home(robot))
+    command = wbc.compute(at_home(go2))
     for copied in (copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
         twin = copied(command)
         np.testing.assert_array_equal(twin.tau, command.tau)
@@ -185,17 +180,16 @@ def test_a_copied_command_needs_no_controller() -> None:
         assert command.tau.any()
 
 
-def test_contact_names_are_accepted_in_any_collection_and_must_be_strings() -> None:
-    robot = qd.load("go2")
-    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
-    ik = VelocityController(robot)
+def test_contact_names_are_accepted_in_any_collection_and_must_be_strings(go2: qd.Robot) -> None:
+    dyn, wbc = qd.Dynamics(go2), WholeBodyController(go2)
+    ik = VelocityController(go2)
     for names in (["FL", "RR"], {"FL", "RR"}, iter(("FL", "RR")), np.array(["FL", "RR"]), {"FL": 1, "RR": 2}):
         wbc.reset()
-        assert set(wbc.compute(at_home(robot, dyn), names).forces) == {"FL", "RR"}
+        assert set(wbc.compute(at_home(go2, dyn), names).forces) == {"FL", "RR"}
     for wrong in ([["FL"]], np.array([["FL"]]), [None], ["fl"], [{}]):
         for controller in (wbc, ik):
             with pytest.raises(qd.UnknownNameError, match="contact"):
-                controller.compute(at_home(robot, dyn), wrong)
+                controller.compute(at_home(go2, dyn), wrong)
 
 
 def test_frames_of_feet_are_rejected_with_the_name_of_the_foot() -> None:
@@ -210,20 +204,19 @@ def test_frames_of_feet_are_rejected_with_the_name_of_the_foot() -> None:
     raises(qd.UnknownNameError, "unknown contact 'FX'; did you mean", qd.WholeBodyController(robot).compute, s, ["FX"])
 
 
-def test_unvalidated_states_are_read_correctly_or_rejected() -> None:
+def test_unvalidated_states_are_read_correctly_or_rejected(go2: qd.Robot) -> None:
     """States of an unvalidated Dynamics are read correctly or rejected; NaN is never reported as solved."""
-    robot = qd.load("go2")
-    dyn, q, v = qd.Dynamics(robot, validate=False), robot.q_home, np.zeros(robot.nv)
-    want = WholeBodyController(robot).compute(at_home(robot)).tau
+    dyn, q, v = qd.Dynamics(go2, validate=False), go2.q_home, np.zeros(go2.nv)
+    want = WholeBodyController(go2).compute(at_home(go2)).tau
     for one, other in (
         (q.astype(np.float32), v.astype(np.float32)),
         (q[:, None], v[:, None]),
         (np.repeat(q, 2)[::2], v),
     ):
-        tau = WholeBodyController(robot).compute(dyn.update(one, other)).tau
+        tau = WholeBodyController(go2).compute(dyn.update(one, other)).tau
         np.testing.assert_allclose(tau, want, atol=1e-5)
     with np.errstate(all="ignore"), pytest.raises(qd.ArgumentError, match="overflow"):
-        WholeBodyController(robot).compute(dyn.update(q, np.full(robot.nv, 1e160)))
+        WholeBodyController(go2).compute(dyn.update(q, np.full(go2.nv, 1e160)))
 
 
 def test_continuous_joint_on_the_world_has_correct_posture_terms() -> None:
@@ -254,9 +247,8 @@ class FaultyTask(FramePositionTask):
         return super().drift(s) + (np.inf if self.mistake == "inf" else 0.0)
 
 
-def test_errors_of_custom_elements_are_named() -> None:
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
+def test_errors_of_custom_elements_are_named(go2: qd.Robot) -> None:
+    dyn = qd.Dynamics(go2)
     mistakes = (
         ("rows", r"shape \(3, "),
         ("nan", "acceleration: expected finite"),
@@ -264,36 +256,34 @@ def test_errors_of_custom_elements_are_named() -> None:
         ("", ""),
     )
     for mistake, words in mistakes:
-        wbc = WholeBodyController(robot, tasks=[FaultyTask(robot, mistake)])
+        wbc = WholeBodyController(go2, tasks=[FaultyTask(go2, mistake)])
         if not mistake:
-            assert wbc.compute(at_home(robot, dyn)).status.ok
+            assert wbc.compute(at_home(go2, dyn)).status.ok
             continue
         with pytest.raises(qd.ArgumentError, match=f"lift.*{words}"):
-            wbc.compute(at_home(robot, dyn))
-    for options in ({"tasks": ComTask(robot)}, {"constraints": TorqueLimits(robot)}, {"damping": "much"}):
-        raises(qd.ArgumentTypeError, f"{next(iter(options))}: expected", WholeBodyController, robot, **options)
+            wbc.compute(at_home(go2, dyn))
+    for options in ({"tasks": ComTask(go2)}, {"constraints": TorqueLimits(go2)}, {"damping": "much"}):
+        raises(qd.ArgumentTypeError, f"{next(iter(options))}: expected", WholeBodyController, go2, **options)
 
 
-def test_arguments_of_a_velocity_controller_are_validated() -> None:
-    robot = qd.load("go2")
-    dyn, ik = qd.Dynamics(robot), VelocityController(robot)
-    raises(qd.ArgumentTypeError, "state: expected", ik.compute, robot.q_home)
-    raises(qd.ArgumentTypeError, "contacts: expected", VelocityController, robot, contacts=["FL"])
-    unchecked = qd.Dynamics(robot, validate=False)
+def test_arguments_of_a_velocity_controller_are_validated(go2: qd.Robot) -> None:
+    dyn, ik = qd.Dynamics(go2), VelocityController(go2)
+    raises(qd.ArgumentTypeError, "state: expected", ik.compute, go2.q_home)
+    raises(qd.ArgumentTypeError, "contacts: expected", VelocityController, go2, contacts=["FL"])
+    unchecked = qd.Dynamics(go2, validate=False)
     with pytest.raises(qd.ArgumentError, match="state: expected finite"):
-        ik.compute(unchecked.update(np.where(np.arange(robot.nq) == 9, np.nan, robot.q_home), np.zeros(robot.nv)))
+        ik.compute(unchecked.update(np.where(np.arange(go2.nq) == 9, np.nan, go2.q_home), np.zeros(go2.nv)))
     ik.tasks["com"].reference(np.array([0.1, 0.0, 0.3]))
     ik.tasks["com"].weight = 0.0
-    state = at_home(robot, dyn)
+    state = at_home(go2, dyn)
     found = ik.compute(state)  # the residual of a task with zero weight is reported
     lacking = ik.tasks["com"].desired_velocity(state, gain=10.0) - state.com_jacobian @ found.v
     np.testing.assert_allclose(found.residuals["com"], lacking, atol=1e-12)
     assert np.abs(lacking).max() > 0.1
 
 
-def test_pose_reference_sets_position_and_orientation() -> None:
-    robot = qd.load("go2")
-    task, state = FrameTask(robot, "base"), at_home(robot)
+def test_pose_reference_sets_position_and_orientation(go2: qd.Robot) -> None:
+    task, state = FrameTask(go2, "base"), at_home(go2)
     pose, turn = state.placement("base"), np.array([0.1, -0.2, 0.3])
     velocity, acceleration = np.arange(6.0), -np.arange(6.0)
     task.pose_reference(pose.translation + 0.05, pin.exp3(turn) @ pose.rotation, velocity, acceleration)

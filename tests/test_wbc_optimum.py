@@ -198,22 +198,20 @@ def test_remaining_freedom_gives_the_minimum_norm_solution() -> None:
     assert seen["levels"] == 0 and seen["torques"] >= 6, seen
 
 
-def test_contacts_constrained_on_level_1_carry_forces() -> None:
-    robot = qd.load("go2")
-    constraints = [FrictionPyramid(), NormalForce(), TorqueLimits(robot), JointBounds(robot, 1e-3)]
-    tasks = [[ComTask(robot), ContactMotion(robot)], [PostureTask(robot), ForceTask(robot)]]
-    wbc = WholeBodyController(robot, constraints=constraints, tasks=tasks)
-    dyn, seen = qd.Dynamics(robot), Counter[str]()
-    for q, v in states(robot, 6, seed=4, spread=0.1):
+def test_contacts_constrained_on_level_1_carry_forces(go2: qd.Robot) -> None:
+    constraints = [FrictionPyramid(), NormalForce(), TorqueLimits(go2), JointBounds(go2, 1e-3)]
+    tasks = [[ComTask(go2), ContactMotion(go2)], [PostureTask(go2), ForceTask(go2)]]
+    wbc = WholeBodyController(go2, constraints=constraints, tasks=tasks)
+    dyn, seen = qd.Dynamics(go2), Counter[str]()
+    for q, v in states(go2, 6, seed=4, spread=0.1):
         s = dyn.update(q, v)
         seen[assert_strict_optimum(wbc.compute(s), numpy_tick(wbc, s))] += 1
     assert seen["torques"] == 6, seen
 
 
-def test_contact_changes_between_ticks_take_effect() -> None:
-    robot = qd.load("solo12")
-    wbc, dyn = WholeBodyController(robot, ramp_time=0.0), qd.Dynamics(robot)
-    s = dyn.update(robot.q_home, np.zeros(18))
+def test_contact_changes_between_ticks_take_effect(solo12: qd.Robot) -> None:
+    wbc, dyn = WholeBodyController(solo12, ramp_time=0.0), qd.Dynamics(solo12)
+    s = dyn.update(solo12.q_home, np.zeros(18))
     for k in range(3):
         if k == 1:
             wbc.contacts["FL"].set_normal_force_bounds(6.0, 7.0)

@@ -38,17 +38,16 @@ from quaddyn.wbc import (
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
-def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path) -> None:
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
-    wbc = WholeBodyController(robot, friction=0.3)
+def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path, go2: qd.Robot) -> None:
+    dyn = qd.Dynamics(go2)
+    wbc = WholeBodyController(go2, friction=0.3)
     raises(qd.ArgumentError, "no tick", wbc.save_tick, tmp_path / "none.npz")
     rng, path, warm = np.random.default_rng(0), tmp_path / "tick.npz", 0
     for i in range(12):  # active limits and ramped contacts: a tick with a history
-        q = pin.integrate(robot.model, robot.q_home, 0.02 * rng.normal(size=robot.nv))
-        s = dyn.update(q, 0.1 * rng.normal(size=robot.nv))
+        q = pin.integrate(go2.model, go2.q_home, 0.02 * rng.normal(size=go2.nv))
+        s = dyn.update(q, 0.1 * rng.normal(size=go2.nv))
         wbc.tasks["com"].reference(s.com, acceleration=np.array([4.0, 1.0, -1.0]))
-        command = wbc.compute(s, robot.feet if i < 6 else robot.feet[:3])
+        command = wbc.compute(s, go2.feet if i < 6 else go2.feet[:3])
         tau = command.tau.copy()
         wbc.save_tick(path)
         again = replay(path)
@@ -62,23 +61,22 @@ def test_a_saved_tick_replays_bit_for_bit(tmp_path: Path) -> None:
     assert again.command.explain() == command.explain()
     assert again.record.command.status == again.command.status == command.status
     assert again.record.contact_activations == {name: wbc.contact_activations[name] for name in command.forces}
-    assert again.record.joints == robot.actuated and again.record.robot == robot.name
+    assert again.record.joints == go2.actuated and again.record.robot == go2.name
     np.testing.assert_array_equal(again.record.q, s.q)
     assert again.command.margins == command.margins
     assert again.command.levels[1].tasks.keys() == command.levels[1].tasks.keys()
 
 
-def test_saved_tick_is_unaffected_by_later_changes(tmp_path: Path) -> None:
+def test_saved_tick_is_unaffected_by_later_changes(tmp_path: Path, go2: qd.Robot) -> None:
     """Not by a new state, settings, numbers, a warm-up or a rejected tick."""
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
-    wbc = WholeBodyController(robot, constraints=[*default_constraints(robot, 1e-3), TorqueRate(robot, 100.0)])
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    dyn = qd.Dynamics(go2)
+    wbc = WholeBodyController(go2, constraints=[*default_constraints(go2, 1e-3), TorqueRate(go2, 100.0)])
+    s = dyn.update(go2.q_home, np.zeros(go2.nv))
     wbc.compute(s)
-    wbc.compute(s, robot.feet[:3])
-    command = wbc.compute(s, robot.feet[:3])
+    wbc.compute(s, go2.feet[:3])
+    command = wbc.compute(s, go2.feet[:3])
     wbc.save_tick(tmp_path / "at once.npz")
-    dyn.update(robot.q_home + 0.0, np.full(robot.nv, 0.1))
+    dyn.update(go2.q_home + 0.0, np.full(go2.nv, 0.1))
     wbc.contacts["FL"].set_normal_force_bounds(5.0, 20.0)
     wbc.friction = 0.1
     wbc.tasks["torque"].limits[:] = 1.0
@@ -86,7 +84,7 @@ def test_saved_tick_is_unaffected_by_later_changes(tmp_path: Path) -> None:
     wbc.warmup(quiet=True)
     wbc.tasks["com"].block[1] = np.nan
     with pytest.raises(qd.ArgumentError, match="NaN"):
-        wbc.compute(dyn.update(robot.q_home, np.zeros(robot.nv)))
+        wbc.compute(dyn.update(go2.q_home, np.zeros(go2.nv)))
     wbc.save_tick(tmp_path / "later.npz")
     again = replay(tmp_path / "later.npz")
     assert again.identical
@@ -291,10 +289,9 @@ def test_ticks_of_other_sources_are_marked_and_other_formats_rejected(
         replay(written(format=4))
 
 
-def test_replay_command_replays_and_explains_a_tick(tmp_path: Path) -> None:
-    robot = qd.load("go2")
-    wbc = WholeBodyController(robot, friction=0.1)
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+def test_replay_command_replays_and_explains_a_tick(tmp_path: Path, go2: qd.Robot) -> None:
+    wbc = WholeBodyController(go2, friction=0.1)
+    s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
     wbc.tasks["com"].reference(s.com, acceleration=np.array([3.0, 0.0, 0.0]))
     command = wbc.compute(s)
     wbc.save_tick(tmp_path / "tick.npz")
@@ -427,31 +424,29 @@ def test_velocity_controller_reaches_its_goal_with_stationary_feet() -> None:
             np.testing.assert_allclose(s.placement(foot).translation, place, atol=0.02)
 
 
-def test_velocity_levels_are_strict_and_limits_hold() -> None:
-    robot = qd.load("go2")
-    dyn = qd.Dynamics(robot)
-    s = dyn.update(robot.q_home, np.zeros(robot.nv))
-    ik = VelocityController(robot)
+def test_velocity_levels_are_strict_and_limits_hold(go2: qd.Robot) -> None:
+    dyn = qd.Dynamics(go2)
+    s = dyn.update(go2.q_home, np.zeros(go2.nv))
+    ik = VelocityController(go2)
     ik.tasks["FL"].reference(s.placement("FL").translation + np.array([0.0, 0.0, 0.05]))
-    c = ik.compute(s, robot.feet[1:])
+    c = ik.compute(s, go2.feet[1:])
     assert np.abs(c.residuals["FL"]).max() < 1e-9 and np.abs(c.residuals["com"]).max() < 1e-9
     ik.tasks["FL"].reference(s.placement("FL").translation, np.array([0.0, 0.0, 50.0]))
-    c = ik.compute(s, robot.feet[1:])
+    c = ik.compute(s, go2.feet[1:])
     assert c.active
-    assert (np.abs(c.v[robot.actuated_index]) <= robot.velocity_limits + 1e-9).all()
-    assert (c.q[7:] <= robot.upper[7:] + 1e-9).all() and (c.q[7:] >= robot.lower[7:] - 1e-9).all()
+    assert (np.abs(c.v[go2.actuated_index]) <= go2.velocity_limits + 1e-9).all()
+    assert (c.q[7:] <= go2.upper[7:] + 1e-9).all() and (c.q[7:] >= go2.lower[7:] - 1e-9).all()
 
 
-def test_velocity_controllers_reject_unsupported_options() -> None:
-    robot = qd.load("go2")
+def test_velocity_controllers_reject_unsupported_options(go2: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentTypeError, match="tasks"):
-        VelocityController(robot, tasks=[MomentumTask(robot)])
-    raises(qd.ArgumentError, "gain", VelocityController, robot, dt=0.1, gain=20.0)
+        VelocityController(go2, tasks=[MomentumTask(go2)])
+    raises(qd.ArgumentError, "gain", VelocityController, go2, dt=0.1, gain=20.0)
     with pytest.raises(qd.ArgumentError, match="is used twice"):
-        VelocityController(robot, tasks=[ComTask(robot), ComTask(robot)])
-    ik = VelocityController(robot, tasks=[ComTask(robot), FootTask(robot, "FL")])
+        VelocityController(go2, tasks=[ComTask(go2), ComTask(go2)])
+    ik = VelocityController(go2, tasks=[ComTask(go2), FootTask(go2, "FL")])
     with pytest.raises(qd.UnknownNameError, match="LF"):
-        ik.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), ("LF",))
+        ik.compute(qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), ("LF",))
 
 
 # -- compilation ---------------------------------------------------------------------------------------------------

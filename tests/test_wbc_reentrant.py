@@ -19,9 +19,8 @@ from quaddyn.wbc import PostureTask, WholeBodyController
 
 
 @pytest.fixture
-def controller_and_state() -> tuple[WholeBodyController, qd.State]:
-    robot = qd.load("go2")
-    return WholeBodyController(robot), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+def controller_and_state(go2: qd.Robot) -> tuple[WholeBodyController, qd.State]:
+    return WholeBodyController(go2), qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
 
 
 @pytest.mark.parametrize(

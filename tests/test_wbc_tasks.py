@@ -81,10 +81,9 @@ def test_small_errors_decrease_at_the_rate_of_the_velocity(name: str, root: str)
         np.testing.assert_allclose(rate, -velocity, atol=1e-8, err_msg=task.name)
 
 
-def test_desired_acceleration_is_feedback_plus_feed_forward() -> None:
-    robot = qd.load("go2")
-    s = qd.Dynamics(robot).update(*states(robot, 2)[:2])
-    task = ComTask(robot, stiffness=100.0)
+def test_desired_acceleration_is_feedback_plus_feed_forward(go2: qd.Robot) -> None:
+    s = qd.Dynamics(go2).update(*states(go2, 2)[:2])
+    task = ComTask(go2, stiffness=100.0)
     np.testing.assert_allclose(task.desired(s), -20.0 * s.com_velocity)  # critical damping; no target position yet
     position, velocity, acceleration = np.random.default_rng(0).normal(size=(3, 3))
     task.reference(position, velocity, acceleration)
@@ -111,9 +110,8 @@ def test_default_gains_are_critically_damped_and_scale_with_the_leg(name: str) -
     assert 4.0 < rates[0] * home / 9.81 < 7.0
 
 
-def test_parameters_of_a_task_can_be_moved_to_an_external_array() -> None:
-    robot = qd.load("go2")
-    task = ComTask(robot)
+def test_parameters_of_a_task_can_be_moved_to_an_external_array(go2: qd.Robot) -> None:
+    task = ComTask(go2)
     place = np.zeros(100)[10 : 10 + len(task.block)]
     task.move(place)
     task.reference(np.array([1.0, 2.0, 3.0]))
@@ -123,41 +121,38 @@ def test_parameters_of_a_task_can_be_moved_to_an_external_array() -> None:
     np.testing.assert_array_equal(task._position, [1.0, 2.0, 5.0])
 
 
-def test_invalid_references_gains_and_axes_are_rejected_by_name() -> None:
-    robot = qd.load("go2")
-    com = ComTask(robot)
+def test_invalid_references_gains_and_axes_are_rejected_by_name(go2: qd.Robot) -> None:
+    com = ComTask(go2)
     for bad in (np.zeros(2), np.array([0.0, np.nan, 0.0]), np.array([0.0, np.inf, 0.0])):
         raises(qd.ArgumentError, r"com\.reference: position", com.reference, bad)
         raises(qd.ArgumentError, r"com\.reference: acceleration", com.reference, np.zeros(3), None, bad)
     for gain in (-1.0, np.nan, (1.0, 2.0), np.inf):
         raises(qd.ArgumentError, "stiffness", com.gains, gain)
     raises(qd.UnknownNameError, "axis", com.select, ("x", "up"))
-    raises(qd.UnknownNameError, "frame", FrameTask, robot, "FLL")
+    raises(qd.UnknownNameError, "frame", FrameTask, go2, "FLL")
     with pytest.raises(qd.ArgumentError, match="rotation"):
-        FrameOrientationTask(robot, "FL").reference(2.0 * np.eye(3))
+        FrameOrientationTask(go2, "FL").reference(2.0 * np.eye(3))
 
 
-def test_task_with_one_row_accepts_scalars() -> None:
-    robot = qd.load("go2")
-    task = PostureTask(robot, joints=robot.actuated[:1])
+def test_task_with_one_row_accepts_scalars(go2: qd.Robot) -> None:
+    task = PostureTask(go2, joints=go2.actuated[:1])
     task.reference(None, 0.5, 2)
     assert task.reference_velocity.tolist() == [0.5] and task.reference_acceleration.tolist() == [2.0]
     with pytest.raises(qd.ArgumentError, match=r"velocity: expected 1 finite number, got \[nan\]"):
         task.reference(None, float("nan"))
     with pytest.raises(qd.ArgumentError, match=r"velocity: expected 12 finite numbers, got 0\.5"):
-        PostureTask(robot).reference(None, 0.5)
+        PostureTask(go2).reference(None, 0.5)
 
 
-def test_references_of_forces_take_effect_at_the_next_tick_and_belong_to_their_tick() -> None:
-    robot = qd.load("go2")
-    wbc, s = qd.WholeBodyController(robot), qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+def test_references_of_forces_take_effect_at_the_next_tick_and_belong_to_their_tick(go2: qd.Robot) -> None:
+    wbc, s = qd.WholeBodyController(go2), qd.Dynamics(go2).update(np.array(go2.q_home), np.zeros(go2.nv))
     task = wbc.tasks["forces"]
     assert isinstance(task, ForceTask)
     commands = []
     for forces in ({}, {"FL": [1.0, 2.0, 60.0]}, {"FL": np.full(6, 7.0), "RR": [0.0, 0.0, 30.0]}):
         task.reference(forces)
         commands.append(wbc.compute(s))
-        twin = qd.WholeBodyController(robot)
+        twin = qd.WholeBodyController(go2)
         twin.tasks["forces"].references = forces
         assert twin.compute(s).tau.tobytes() == commands[-1].tau.tobytes()
     assert len({command.tau.tobytes() for command in commands}) == 3
@@ -168,17 +163,16 @@ def test_references_of_forces_take_effect_at_the_next_tick_and_belong_to_their_t
     assert commands[0].tau.tobytes() == wbc.compute(s).tau.tobytes() and not task.references
     assert set(copied.references) == {"FL", "RR"} and copied.references["FL"].shape == (6,)
     rows = np.column_stack([np.ones((4, 2)), np.arange(12.0).reshape(4, 3), np.zeros((4, 3))])
-    task.set_point_forces(robot.feet, rows)
-    wbc.add_contact(Contact(name="belly", frame=robot.bodies[0].name))
+    task.set_point_forces(go2.feet, rows)
+    wbc.add_contact(Contact(name="belly", frame=go2.bodies[0].name))
     np.testing.assert_array_equal(task.references["RR"], [9.0, 10.0, 11.0])
-    np.testing.assert_array_equal(wbc.compute(s, robot.feet).inputs.force_references[0, :4], rows)
+    np.testing.assert_array_equal(wbc.compute(s, go2.feet).inputs.force_references[0, :4], rows)
 
 
-def test_rotation_about_the_axis_is_free() -> None:
-    robot = qd.load("go2")
+def test_rotation_about_the_axis_is_free(go2: qd.Robot) -> None:
     rng = np.random.default_rng(0)
-    s = qd.Dynamics(robot).update(robot.q_home, rng.normal(size=robot.nv))
-    task = FrameAxisTask(robot, "FL", axis="z")
+    s = qd.Dynamics(go2).update(go2.q_home, rng.normal(size=go2.nv))
+    task = FrameAxisTask(go2, "FL", axis="z")
     n = task.position(s)
     task.reference(rng.normal(size=3), rng.normal(size=3), rng.normal(size=3))
     assert np.linalg.matrix_rank(task.jacobian(s)) == 2
@@ -186,10 +180,9 @@ def test_rotation_about_the_axis_is_free() -> None:
         np.testing.assert_allclose(n @ rows, 0.0, atol=1e-12 * (1.0 + np.abs(rows).max()))
 
 
-def test_invalid_axes_and_directions_are_rejected() -> None:
-    robot = qd.load("go2")
-    raises(qd.ArgumentError, "axis: expected one of x, y, z", FrameAxisTask, robot, "FL", axis="w")
-    task = FrameAxisTask(robot, "FL")
+def test_invalid_axes_and_directions_are_rejected(go2: qd.Robot) -> None:
+    raises(qd.ArgumentError, "axis: expected one of x, y, z", FrameAxisTask, go2, "FL", axis="w")
+    task = FrameAxisTask(go2, "FL")
     for bad in (np.zeros(3), np.ones(2), np.array([np.nan, 0.0, 1.0]), np.array([np.inf, 0.0, 1.0])):
         raises(qd.ArgumentError, r"FL\.reference: position", task.reference, bad)
     task.reference(np.array([0.0, 0.0, 5.0]))

@@ -44,18 +44,17 @@ def test_inertia_and_bias_of_a_tick_equal_pinocchio(name: str) -> None:
         assert (np.abs(tau - robot.generalized_torques(command.tau)) <= 1e-11 * scale.max()).all()
 
 
-def test_limits_and_gains_of_constraints_can_be_set_in_place_or_as_a_whole() -> None:
-    robot = qd.load("go2")
-    limits, bounds, motion = TorqueLimits(robot), JointBounds(robot, 1e-3), ContactMotion(robot)
-    wbc = qd.WholeBodyController(robot, constraints=[motion, FrictionPyramid(), NormalForce(), limits, bounds])
-    s = qd.Dynamics(robot).update(robot.q_home, np.full(robot.nv, 0.01))
+def test_limits_and_gains_of_constraints_can_be_set_in_place_or_as_a_whole(go2: qd.Robot) -> None:
+    limits, bounds, motion = TorqueLimits(go2), JointBounds(go2, 1e-3), ContactMotion(go2)
+    wbc = qd.WholeBodyController(go2, constraints=[motion, FrictionPyramid(), NormalForce(), limits, bounds])
+    s = qd.Dynamics(go2).update(go2.q_home, np.full(go2.nv, 0.01))
     wbc.compute(s)
     limits.limits[:] = 4.8
     assert np.abs(wbc.compute(s).tau).max() <= 4.8 + 1e-9
     limits.limits = 5.0
     assert 4.9 < np.abs(wbc.compute(s).tau).max() <= 5.0 + 1e-9
     bounds.velocity = 0.0
-    braking = wbc.compute(s).acceleration[robot.actuated_index]
+    braking = wbc.compute(s).acceleration[go2.actuated_index]
     assert (braking <= 1e-9).all()
     motion.damping = 0.0
     with pytest.raises(qd.ArgumentError, match=r"limits: .* no NaN"):
