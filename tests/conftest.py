@@ -66,6 +66,14 @@ def solo12() -> Any:
     return qd.load("solo12")
 
 
+@pytest.fixture(scope="session")
+def morphology(go2: Any) -> Any:
+    """Lengths and units of Go2."""
+    from quaddyn.locomotion import Morphology
+
+    return Morphology.from_robot(go2)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks `SMOKE_TESTS`, and mixes the modules in a fixed order, which spreads tests that wait for a browser.

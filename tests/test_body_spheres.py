@@ -98,7 +98,6 @@ GROUNDS = {
 
 @pytest.mark.parametrize("ground", GROUNDS)
 def test_body_spheres_do_not_change_the_motion_of_a_standing_robot(ground: str, go2: qd.Robot) -> None:
-    """Body spheres above the ground do not change the motion in a single bit."""
     ends = []
     for spheres in ({}, None):
         sim = qd.Simulation(go2, dt=2e-3, terrain=GROUNDS[ground], spheres=spheres)
@@ -115,7 +114,6 @@ def test_body_spheres_do_not_change_the_motion_of_a_standing_robot(ground: str, 
 @pytest.mark.parametrize("ground", ["boxes", *(pytest.param(g, marks=pytest.mark.slow) for g in ("floor", "field"))])
 @pytest.mark.filterwarnings("ignore:q. .* below the ground:RuntimeWarning")
 def test_clustered_spheres_find_every_contact(ground: str, go2: qd.Robot) -> None:
-    """Contacts are the same with clustered and with single spheres."""
     clustered = qd.Simulation(go2, dt=2e-3, terrain=GROUNDS[ground], joint_stops=False)
     named = {f"each {name}": sphere for name, sphere in body_spheres(go2).items()}
     shuffled = dict(sorted(named.items(), key=lambda item: item[0][::-1]))  # from joint to joint

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
-import pytest
 from unit_scaling import assert_compiled_equals_python
 
-import quaddyn as qd
 from quaddyn.locomotion import Morphology, fall_detection
 from quaddyn.locomotion.fall_detection import SIGN_TEXTS, FallSign, make_fall_detector
 from quaddyn.locomotion.ground_plane import allocate_ground_state
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
 from quaddyn.locomotion.path_reference import PathState
-
-
-@pytest.fixture(scope="module")
-def morphology() -> Morphology:
-    return Morphology.from_robot(qd.load("go2"))
 
 
 def random_motion(rng: np.random.Generator, p: Morphology) -> Motion:

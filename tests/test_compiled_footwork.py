@@ -29,13 +29,8 @@ DT = 2e-3
 
 
 @pytest.fixture(scope="module")
-def p() -> Morphology:
-    return Morphology.from_robot(qd.load("go2"))
-
-
-@pytest.fixture(scope="module")
-def body(p: Morphology) -> BodyParameters:
-    return make_body_parameters(p)
+def body(morphology: Morphology) -> BodyParameters:
+    return make_body_parameters(morphology)
 
 
 def fill(record: Record, rng: np.random.Generator) -> None:
@@ -111,19 +106,24 @@ def test_compiled_swings_equal_python(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_compiled_reaction_to_obstacles_equals_python(seed: int, p: Morphology, body: BodyParameters) -> None:
+def test_compiled_reaction_to_obstacles_equals_python(seed: int, morphology: Morphology, body: BodyParameters) -> None:
     rng = np.random.default_rng([2, seed])
     f, contacts = random_footwork(rng), random_contacts(rng)
-    feet, _ = random_feet(rng, f, p)
+    feet, _ = random_feet(rng, f, morphology)
     records = f.stumble, f.swings, body
     assert_compiled_equals_python(stumble_reflex.advance_stumble_reflex, *records, feet, contacts, 0.2, DT)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_compiled_contact_update_equals_python(seed: int, p: Morphology, body: BodyParameters) -> None:
+def test_compiled_contact_update_equals_python(seed: int, morphology: Morphology, body: BodyParameters) -> None:
     rng = np.random.default_rng([3, seed])
-    f, gait, ground, contacts = random_footwork(rng), random_gait(rng, p), random_ground(rng), random_contacts(rng)
-    feet, normals = random_feet(rng, f, p)
+    f, gait, ground, contacts = (
+        random_footwork(rng),
+        random_gait(rng, morphology),
+        random_ground(rng),
+        random_contacts(rng),
+    )
+    feet, normals = random_feet(rng, f, morphology)
     assert_compiled_equals_python(footwork.update_contacts, f, body, gait, ground, feet, normals, contacts, DT)
     assert_compiled_equals_python(footwork.is_waiting_for_touchdown, f, gait)
     for foot in range(4):
@@ -133,9 +133,9 @@ def test_compiled_contact_update_equals_python(seed: int, p: Morphology, body: B
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_compiled_footholds_equal_python(seed: int, p: Morphology, body: BodyParameters) -> None:
+def test_compiled_footholds_equal_python(seed: int, morphology: Morphology, body: BodyParameters) -> None:
     rng = np.random.default_rng([4, seed])
-    f, gait, ground = random_footwork(rng), random_gait(rng, p), random_ground(rng)
+    f, gait, ground = random_footwork(rng), random_gait(rng, morphology), random_ground(rng)
     path, motion, balance = (
         PathState.allocate(position=2, velocity=3),
         allocate_motion(),

@@ -8,18 +8,12 @@ import pytest
 from test_compiled_falls import random_motion
 from unit_scaling import assert_compiled_equals_python
 
-import quaddyn as qd
 from quaddyn.locomotion import Morphology, contact_estimation
 from quaddyn.locomotion.contact_estimation import COPLANARITY_TOLERANCE, GroundEvent, allocate_ground_contact
 from quaddyn.locomotion.ground_plane import allocate_ground_state, write_ground_normals
 from quaddyn.locomotion.morphology import BodyParameters, make_body_parameters
 
 DT = 2e-3
-
-
-@pytest.fixture(scope="module")
-def morphology() -> Morphology:
-    return Morphology.from_robot(qd.load("go2"))
 
 
 @pytest.mark.parametrize("is_measured", [False, True])

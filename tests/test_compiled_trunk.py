@@ -72,7 +72,6 @@ def test_compiled_trunk_motions_equal_python(seed: int, body: BodyParameters) ->
 
 
 def test_motion_references_are_those_of_the_tasks() -> None:
-    """The references and the weight that are written directly equal those of the public methods."""
     robot, rng = qd.load("go2"), np.random.default_rng(12)
     direct, public = qd.WholeBodyController(robot), qd.WholeBodyController(robot)
     trunk = trunk_controller.allocate_trunk_state()

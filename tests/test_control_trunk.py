@@ -11,6 +11,7 @@ from slow_parameters import others_slow
 
 import quaddyn as qd
 from quaddyn.control import VirtualModel
+from quaddyn.control.operational_space import compute_operational_space
 from quaddyn.urdf.tree import Pose
 
 G = 9.81
@@ -77,9 +78,11 @@ def test_three_feet_support_the_trunk_and_two_report_the_unbalanced_wrench() -> 
     assert np.isfinite(none.tau).all() and none.residual > 1.0
 
 
-def test_gains_scale_with_the_robot_and_invalid_ones_raise_errors(go2: qd.Robot) -> None:
-    small, large = VirtualModel(qd.load("solo12")), VirtualModel(qd.load("anymal_c"))
-    assert large.impedance.stiffness[2, 2] > 10.0 * small.impedance.stiffness[2, 2]
+def test_default_stiffness_follows_from_the_inertia_and_invalid_gains_raise_errors(go2: qd.Robot) -> None:
+    s, default = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), VirtualModel(go2, bandwidth=3.0)
+    motion = default.task.compute_motion(s, s.placement(default.frame))
+    inertia = compute_operational_space(s, motion.J, default.task.is_angular, go2.feet).inertia
+    np.testing.assert_allclose(default.stiffness, np.diag((6.0 * np.pi) ** 2 * inertia.diagonal()), rtol=1e-12)
     given = VirtualModel(go2, stiffness=np.arange(1.0, 7.0), damping=np.ones(6))
     np.testing.assert_array_equal(given.impedance.stiffness.diagonal(), np.arange(1.0, 7.0))
     for options, word in (
@@ -93,7 +96,6 @@ def test_gains_scale_with_the_robot_and_invalid_ones_raise_errors(go2: qd.Robot)
     raises(qd.ArgumentTypeError, "robot", VirtualModel, "go2")
     for name in ("ur5", "two_link_leg"):
         raises(qd.ArgumentError, "robot", VirtualModel, qd.load(name))
-    s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
     raises(qd.ArgumentError, "Pose", given.compute, s, np.zeros(3))
     with pytest.raises(qd.UnknownNameError):
         given.compute(s, s.placement(given.frame), stance=("LF",))

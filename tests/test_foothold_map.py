@@ -188,7 +188,6 @@ def test_map_window_is_read_in_parts_and_replaced_at_once() -> None:
 
 
 def test_terrain_shift_while_reading_causes_no_edge() -> None:
-    """The terrain map is corrected for drift while it is read."""
     p, shift = proportions(), [0.0]
     where = foothold_map(lambda x, y: np.where(x > 1e3, np.inf, 0.0 * x + shift[0]))
     before, ticks = where.window, 0

@@ -75,7 +75,6 @@ def rough(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_foothold_costs_match_least_squares_planes_at_each_cell(seed: int) -> None:
-    """Costs match least squares planes around each cell, and the selected foothold has the lowest cost."""
     x, y = np.random.default_rng(seed).uniform((-0.2, -0.1), (0.08, 0.1))
     _, foothold = select_foothold(rough, x, y)
     cell, length = CELL_SIZE * proportions().length, proportions().length

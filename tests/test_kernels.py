@@ -372,7 +372,6 @@ def test_base_regressor_times_runtime_parameters_equals_torque(seed: int) -> Non
 
 
 def test_frame_names_refer_to_same_frames_as_in_dynamics() -> None:
-    """Names of feet, links, joints and the root refer to the same frames as in `Dynamics`."""
     for robot in (qd.load("solo12"), qd.load("small_quadruped", root="planar"), random_robot(8, 12)):
         dyn, (q, _, _) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(6), 1)
         for frame in robot.frame_names:

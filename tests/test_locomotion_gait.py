@@ -49,18 +49,13 @@ from quaddyn.locomotion.swing import (
 MOVING = [name for name, gait in GAITS.items() if gait.has_swing_phase]
 
 
-@pytest.fixture(scope="module")
-def go2() -> Morphology:
-    return Morphology.from_robot(qd.load("go2"))
-
-
 # -- proportions ---------------------------------------------------------------------------------------------------
-def test_morphology_scales_with_robot_size(go2: Morphology) -> None:
-    assert go2.length == pytest.approx(2 * 0.213)  # thigh and calf of a Go2
-    assert go2.time_scale * go2.speed_scale == pytest.approx(go2.length)
-    assert go2.natural_frequency == pytest.approx(np.sqrt(9.81 / go2.height))
-    np.testing.assert_allclose(go2.nominal_stance.sum(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_array_equal(np.sign(go2.nominal_stance), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
+def test_morphology_scales_with_robot_size(morphology: Morphology) -> None:
+    assert morphology.length == pytest.approx(2 * 0.213)  # thigh and calf of a Go2
+    assert morphology.time_scale * morphology.speed_scale == pytest.approx(morphology.length)
+    assert morphology.natural_frequency == pytest.approx(np.sqrt(9.81 / morphology.height))
+    np.testing.assert_allclose(morphology.nominal_stance.sum(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_array_equal(np.sign(morphology.nominal_stance), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
 
 
 @pytest.mark.parametrize(("name", "root"), [("go2", "fixed"), ("ur5", "fixed"), ("go2", "planar")])
@@ -99,10 +94,10 @@ def test_stance_time_fraction_equals_duty_factor(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["running_trot", "pronk", "gallop"])
-def test_vertical_motion_between_samples_is_the_integral_of_the_force(go2: Morphology, name: str) -> None:
+def test_vertical_motion_between_samples_is_the_integral_of_the_force(morphology: Morphology, name: str) -> None:
     g, preview, reference = (
-        GaitScheduler(name, go2.time_scale).state,
-        make_preview_parameters(go2),
+        GaitScheduler(name, morphology.time_scale).state,
+        make_preview_parameters(morphology),
         allocate_com_reference(),
     )
     compute_force_profile(g.force_profile, g.target.phase_offsets, g.target.duty_factor)
@@ -116,7 +111,7 @@ def test_vertical_motion_between_samples_is_the_integral_of_the_force(go2: Morph
     force, height, rate = motion.T
     np.testing.assert_allclose(motion[2000:4000], motion[4000:], atol=1e-9)
     time = period / 2000.0
-    acceleration = go2.gravity * (force - 1.0)
+    acceleration = morphology.gravity * (force - 1.0)
     step = abs(acceleration).max() * period / len(g.force_profile.force)  # of the rate between two samples
     np.testing.assert_allclose(np.gradient(height, time)[1:-1], rate[1:-1], atol=1.01 * step)
     error = np.gradient(rate, time)[1:-1] - acceleration[1:-1]
@@ -128,7 +123,6 @@ def test_vertical_motion_between_samples_is_the_integral_of_the_force(go2: Morph
 
 @pytest.mark.parametrize("name", MOVING)
 def test_scheduler_is_transitioning_until_the_gait_is_reached(name: str) -> None:
-    """The scheduler starts with the gait or changes to it, and changes to another gait that is set."""
     gait, clock = GAITS[name], GaitScheduler(name, 0.2)
     own = gait.footprint_scale == (1.0, 1.0) and gait.vertical_force_profile.is_constant
     clock.start()
@@ -220,8 +214,8 @@ def test_gait_change_from_trot_keeps_two_feet_in_contact(name: str) -> None:
     assert np.count_nonzero(change < -0.499) == 2
 
 
-def test_swing_progress_runs_from_0_to_1(go2: Morphology) -> None:
-    clock = GaitScheduler("trot", go2.time_scale)
+def test_swing_progress_runs_from_0_to_1(morphology: Morphology) -> None:
+    clock = GaitScheduler("trot", morphology.time_scale)
     clock.start()
     seen = []
     for _ in range(1500):
@@ -298,15 +292,17 @@ KINDS = [(0, "crawl"), (1, "gallop"), (2, "bound")]  # of a course and a gait
     ("velocity", "name"), others_slow(COURSES, [COURSES[k * len(MOVING) + MOVING.index(name)] for k, name in KINDS])
 )
 def test_com_reference_satisfies_pendulum_dynamics_about_its_cop(
-    go2: Morphology, name: str, velocity: tuple[float, float, float]
+    morphology: Morphology, name: str, velocity: tuple[float, float, float]
 ) -> None:
     """Following the divergent component, the pendulum stays on its path: xidot = (lambda / omega) (xi - z)."""
-    clock, dt = GaitScheduler(name, go2.time_scale), 1e-3
+    clock, dt = GaitScheduler(name, morphology.time_scale), 1e-3
     course = PathReference(np.zeros(2), 0.0)
     gait = GAITS[name]
-    fastest = 0.7 * go2.length / (gait.duty_factor * gait.period * go2.time_scale)  # a stance foot moves back by 0.7 l
+    fastest = (
+        0.7 * morphology.length / (gait.duty_factor * gait.period * morphology.time_scale)
+    )  # a stance foot moves back by 0.7 l
     clock.start()
-    feet = go2.nominal_stance.copy()
+    feet = morphology.nominal_stance.copy()
     own = gait.footprint_scale == (1.0, 1.0) and gait.vertical_force_profile.is_constant
     settled = 0.1 if own else 6.0  # [cycles]: gaits with a narrow footprint or flight phases start as a trot
     xi = pressure = None
@@ -314,7 +310,7 @@ def test_com_reference_satisfies_pendulum_dynamics_about_its_cop(
     for _ in range(4000):
         if clock.phase >= 0.0:
             course.velocity[:] = np.minimum(velocity, fastest)
-        reference = preview(go2, clock, course, feet, go2.nominal_stance * clock.footprint_scale)
+        reference = preview(morphology, clock, course, feet, morphology.nominal_stance * clock.footprint_scale)
         assert np.isfinite(reference.dcm).all()
         stands = clock.stance_mask.any()
         assert (
@@ -324,7 +320,7 @@ def test_com_reference_satisfies_pendulum_dynamics_about_its_cop(
         if stands:
             np.testing.assert_allclose(reference.load_fractions @ feet, reference.cop, atol=1e-12)
         omega = reference.frequency
-        rate = 9.81 * reference.vertical_force / (go2.height + reference.height) / omega
+        rate = 9.81 * reference.vertical_force / (morphology.height + reference.height) / omega
         if xi is not None and clock.phase > settled:
             middle = 0.5 * (pressure + reference.cop)
             worst = max(worst, np.abs((reference.dcm - xi) / dt - rate * (xi - middle)).max())
@@ -336,27 +332,29 @@ def test_com_reference_satisfies_pendulum_dynamics_about_its_cop(
         advance_path_reference(course.state, dt)
         for i in np.flatnonzero(clock.stance_mask & ~before):
             when = (0.5 * clock.duty_factor - (clock.phase - clock.phase_offsets[i]) % 1.0) * clock.period
-            feet[i] = compute_foothold(course.state, go2.nominal_stance * clock.footprint_scale, int(i), when)
-    assert worst < 0.35 * go2.speed_scale * 0.5  # except at exchanges of support, whose loads change within some ms
-    assert off < 0.4 * go2.length  # a crawl sways widely, but stays bounded
+            feet[i] = compute_foothold(course.state, morphology.nominal_stance * clock.footprint_scale, int(i), when)
+    assert (
+        worst < 0.35 * morphology.speed_scale * 0.5
+    )  # except at exchanges of support, whose loads change within some ms
+    assert off < 0.4 * morphology.length  # a crawl sways widely, but stays bounded
 
 
-def test_standing_cop_reference_is_the_mean_of_the_feet(go2: Morphology) -> None:
-    clock, course = GaitScheduler("trot", go2.time_scale), PathReference(np.zeros(2), 0.0)
-    feet = go2.nominal_stance + np.array([0.1, -0.2])
-    reference = preview(go2, clock, course, feet, go2.nominal_stance)
+def test_standing_cop_reference_is_the_mean_of_the_feet(morphology: Morphology) -> None:
+    clock, course = GaitScheduler("trot", morphology.time_scale), PathReference(np.zeros(2), 0.0)
+    feet = morphology.nominal_stance + np.array([0.1, -0.2])
+    reference = preview(morphology, clock, course, feet, morphology.nominal_stance)
     np.testing.assert_allclose(reference.cop, [0.1, -0.2])
     np.testing.assert_allclose(reference.dcm, [0.1, -0.2])
     np.testing.assert_allclose(reference.load_fractions, 0.25)
 
 
-def test_com_offset_returns_to_support_center_as_a_pendulum(go2: Morphology) -> None:
-    clock, course = GaitScheduler("trot", go2.time_scale), PathReference(np.zeros(2), 0.0)
+def test_com_offset_returns_to_support_center_as_a_pendulum(morphology: Morphology) -> None:
+    clock, course = GaitScheduler("trot", morphology.time_scale), PathReference(np.zeros(2), 0.0)
     x, y = (0.05, -0.2, 0.8), (0.01, 0.3, -0.5)
-    reference = preview(go2, clock, course, go2.nominal_stance, go2.nominal_stance, (x, y))
+    reference = preview(morphology, clock, course, morphology.nominal_stance, morphology.nominal_stance, (x, y))
     place, speed, rush = np.transpose((x, y))
-    np.testing.assert_allclose(reference.dcm, place + speed / go2.natural_frequency)
-    np.testing.assert_allclose(go2.natural_frequency**2 * (place - reference.cop), rush)
+    np.testing.assert_allclose(reference.dcm, place + speed / morphology.natural_frequency)
+    np.testing.assert_allclose(morphology.natural_frequency**2 * (place - reference.cop), rush)
 
 
 # -- swing ---------------------------------------------------------------------------------------------------------

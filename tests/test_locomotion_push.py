@@ -39,11 +39,6 @@ from quaddyn.wbc import WholeBodyController
 DT = 1e-3
 
 
-@pytest.fixture(scope="module")
-def go2() -> Morphology:
-    return Morphology.from_robot(qd.load("go2"))
-
-
 def make_running_scheduler(gait: str, p: Morphology) -> GaitScheduler:
     """Returns a scheduler after some cycles of its gait."""
     clock = GaitScheduler(gait, p.time_scale)
@@ -59,8 +54,8 @@ def adapt(clock: GaitScheduler, p: Morphology, x: float, y: float) -> None:
 
 
 @pytest.mark.parametrize("gait", ["trot", "walk", "crawl", "pace", "bound"])
-def test_error_does_not_grow_over_steps_of_adapted_duration(gait: str, go2: Morphology) -> None:
-    p, clock = go2, make_running_scheduler(gait, go2)
+def test_error_does_not_grow_over_steps_of_adapted_duration(gait: str, morphology: Morphology) -> None:
+    p, clock = morphology, make_running_scheduler(gait, morphology)
     own, before = clock.period, 1.0
     for away in np.linspace(0.0, 1.0, 101) * p.length:
         adapt(clock, p, 0.6 * away, -0.8 * away)
@@ -76,17 +71,17 @@ def test_error_does_not_grow_over_steps_of_adapted_duration(gait: str, go2: Morp
     assert clock.period == own
 
 
-def test_small_errors_leave_step_timing_bit_identical(go2: Morphology) -> None:
-    clock = make_running_scheduler("trot", go2)
+def test_small_errors_leave_step_timing_bit_identical(morphology: Morphology) -> None:
+    clock = make_running_scheduler("trot", morphology)
     own = clock.period
-    adapt(clock, go2, 0.08 * go2.length, 0.0)
+    adapt(clock, morphology, 0.08 * morphology.length, 0.0)
     assert clock.rate_scale == 1.0 and clock.period == own
 
 
-def test_step_timing_of_flight_gaits_is_not_adapted(go2: Morphology) -> None:
-    clock = make_running_scheduler("running_trot", go2)
+def test_step_timing_of_flight_gaits_is_not_adapted(morphology: Morphology) -> None:
+    clock = make_running_scheduler("running_trot", morphology)
     assert not clock.vertical_force_profile.is_constant
-    adapt(clock, go2, go2.length, 0.0)
+    adapt(clock, morphology, morphology.length, 0.0)
     assert clock.rate_scale == 1.0
 
 
@@ -97,8 +92,8 @@ def test_step_timing_is_not_adapted_if_joints_are_too_slow() -> None:
     assert clock.rate_scale == 1.0
 
 
-def test_swings_are_complete_under_varying_rate_scale(go2: Morphology) -> None:
-    rng, clock = np.random.default_rng(0), make_running_scheduler("trot", go2)
+def test_swings_are_complete_under_varying_rate_scale(morphology: Morphology) -> None:
+    rng, clock = np.random.default_rng(0), make_running_scheduler("trot", morphology)
     done: dict[int, float] = {}  # by swing foot: the completed fraction of its swing
     before, landed = clock.stance_mask, 0
     for k in range(6000):
@@ -119,11 +114,11 @@ def test_swings_are_complete_under_varying_rate_scale(go2: Morphology) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_foothold_does_not_cross_the_neighboring_foot(seed: int, go2: Morphology) -> None:
+def test_foothold_does_not_cross_the_neighboring_foot(seed: int, morphology: Morphology) -> None:
     p, rng, footwork = (
-        go2,
+        morphology,
         np.random.default_rng(seed),
-        Footwork(go2, measure_leg_lengths(qd.load("go2"))),
+        Footwork(morphology, measure_leg_lengths(qd.load("go2"))),
     )
     path, scheduler, motion = PathReference(np.zeros(2), 0.0), GaitScheduler("trot", p.time_scale), allocate_motion()
     ground, balance = allocate_ground_state(), allocate_balance()  # the foothold of the path is its position
@@ -143,9 +138,9 @@ def test_foothold_does_not_cross_the_neighboring_foot(seed: int, go2: Morphology
 
 
 def test_base_weight_is_reduced_and_friction_fully_used_only_during_fast_stepping(
-    go2: Morphology,
+    morphology: Morphology,
 ) -> None:
-    p, robot = go2, qd.load("go2")
+    p, robot = morphology, qd.load("go2")
     body, state = WholeBodyController(robot), qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
     grip, ground = FrictionModel(body), GroundPlane(state.origins(FEET))
     trunk, course = TrunkController(p, body, grip, p.height), PathReference(ground.points[:, :2].mean(axis=0), 0.0)

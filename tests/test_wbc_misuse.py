@@ -205,7 +205,6 @@ def test_frames_of_feet_are_rejected_with_the_name_of_the_foot() -> None:
 
 
 def test_unvalidated_states_are_read_correctly_or_rejected(go2: qd.Robot) -> None:
-    """States of an unvalidated Dynamics are read correctly or rejected; NaN is never reported as solved."""
     dyn, q, v = qd.Dynamics(go2, validate=False), go2.q_home, np.zeros(go2.nv)
     want = WholeBodyController(go2).compute(at_home(go2)).tau
     for one, other in (
