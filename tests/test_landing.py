@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +32,6 @@ from quaddyn.locomotion.landing import (
     USABLE_REACH_FRACTION,
     LandingState,
     begin_landing,
-    can_stop_fall,
     compute_ready_positions,
     is_pressed,
     write_landing_references,
@@ -142,13 +140,6 @@ def test_ground_loss_is_detected_with_one_sensed_contact_but_not_with_three(go2:
     assert [is_lost(none) for _ in range(9)].index(True) <= 2 + round(0.02 * p.time_scale / DT)
     footing = allocate_ground_contact(0.02)
     assert [is_lost(none), is_lost(none)] == [False, True], "a single reading without contact may be an error"
-
-
-@pytest.mark.parametrize("count", range(5))
-def test_three_feet_or_a_diagonal_pair_can_stop_a_fall(count: int) -> None:
-    for feet in itertools.combinations(range(4), count):
-        in_contact = np.array([foot in feet for foot in range(4)], dtype=np.int64)
-        assert can_stop_fall(in_contact) == (count > 2 or feet in ((0, 3), (1, 2)))
 
 
 @pytest.mark.parametrize("in_contact", [0, 1])

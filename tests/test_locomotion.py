@@ -17,29 +17,13 @@ import quaddyn as qd
 from quaddyn.control import JointPD
 from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionCommand, LocomotionController, LocomotionMode, Morphology
-from quaddyn.locomotion.gait import GAITS, Gait
+from quaddyn.locomotion.gait import GAITS
 from quaddyn.locomotion.ground_plane import GroundPlane, advance_slope
 from quaddyn.locomotion.morphology import FEET
-from quaddyn.locomotion.path_reference import PathReference, advance_path_reference, compute_world_velocity
-from quaddyn.locomotion.steering import (
-    MAX_LAG_COMPENSATION,
-    MAX_REFERENCE_LEAD,
-    REFERENCE_WAIT_TIME,
-    TRANSITION_SPEED_FRACTION,
-    SteeringState,
-    allocate_steering_state,
-    is_blocked,
-    limit_reference_lead,
-    set_conditions,
-    update_speed_averages,
-    update_steering,
-)
 from quaddyn.locomotion.trunk_controller import compute_friction_fraction, make_tilt_rotation
 from quaddyn.locomotion.velocity_limits import (
     COMMAND_RESERVE,
     LegPoseSolver,
-    LimitReason,
-    VelocityLimits,
     clamp_velocity,
 )
 from quaddyn.locomotion.walking import is_obstructed
@@ -293,106 +277,6 @@ def test_path_reference_follows_the_command_without_jumps_at_touchdown(
     assert (com_and_heading(plant)[0] - start)[0] == pytest.approx(wanted[0] * seconds, rel=settled)
 
 
-def steer(
-    steering: SteeringState,
-    legs: VelocityLimits,
-    course: PathReference,
-    ground: GroundPlane,
-    gait: Gait,
-    wanted: np.ndarray,
-    *,
-    is_transitioning: bool = False,
-    is_obstructed: bool = False,
-) -> None:
-    """Moves the velocity of the path reference toward the command, at a friction of 0.6."""
-    set_conditions(steering, 0.6, is_transitioning, is_obstructed)
-    update_steering(steering, legs.body, legs.legs, legs.gait_limits(gait), course.state, ground.state, wanted)
-
-
-def follow(
-    steering: SteeringState, legs: VelocityLimits, course: PathReference, x: float, y: float, yaw: float
-) -> None:
-    """Limits the lead of the path reference over a robot with an error (x, y) and a heading."""
-    limit_reference_lead(steering, legs.body, course.state, float(x), float(y), float(yaw))
-
-
-@pytest.mark.parametrize("turn", [0.0, 1.5])
-def test_drift_is_compensated_in_the_robot_frame(turn: float) -> None:
-    """Also for pure turning: a recurring lag shifts the path reference ahead."""
-    p, controller = Morphology.from_robot(robot_of("go2")), unused_go2_controller()
-    legs, gait = controller._quadruped.capability.velocity_limits, GAITS["trot"]
-    steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), 0.4)
-    wanted, ground = (
-        np.array([0.1 if turn == 0.0 else 0.0, 0.0, turn]),
-        GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4)))),
-    )
-    for _ in range(3000):
-        steer(steering, legs, course, ground, gait, wanted)
-        advance_path_reference(course.state, DT)
-        behind = 0.1 * p.length
-        error = -behind * np.cos(course.yaw), -behind * np.sin(course.yaw)
-        follow(steering, legs, course, *error, course.yaw)
-    pace = (0.1 - MAX_REFERENCE_LEAD) * p.length / (REFERENCE_WAIT_TIME * p.time_scale)  # at which the reference waits
-    most = MAX_LAG_COMPENSATION * legs.max_hip_speed(*wanted.tolist())
-    np.testing.assert_allclose(course.velocity, [wanted[0] + min(pace, most), 0.0, turn], atol=1e-3)
-
-
-def test_reference_of_an_obstructed_robot_does_not_exceed_its_command() -> None:
-    p, controller = Morphology.from_robot(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
-    legs, wanted = controller._quadruped.capability.velocity_limits, np.array([0.2, 0.0, 0.0])
-    steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), 0.0)
-    ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))))
-    for obstructed in (False, True):
-        for _ in range(2000):
-            follow(steering, legs, course, -0.12 * p.length, 0.0, 0.0)
-            steer(steering, legs, course, ground, GAITS["trot"], wanted, is_obstructed=obstructed)
-        assert (course.velocity[0] > 1.2 * wanted[0]) is not obstructed
-    np.testing.assert_allclose(course.velocity, wanted, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", [name for name, gait in GAITS.items() if gait.has_swing_phase])
-def test_velocities_to_the_left_and_to_the_right_are_clamped_alike(name: str) -> None:
-    legs = unused_go2_controller()._quadruped.capability.velocity_limits
-    limits, reasons = legs.gait_limits(GAITS[name]), set()
-    for velocity in np.random.default_rng(0).normal(size=(20, 3)) * [[2.0, 2.0, 4.0]] * [[0.0, 1.0, 1.0]] * 3.0:
-        clamped = [velocity.copy(), velocity * [1.0, -1.0, -1.0]]
-        found = [clamp_velocity(legs.body, legs.legs, limits, each, 1.0) for each in clamped]
-        np.testing.assert_allclose(clamped[1], clamped[0] * [1.0, -1.0, -1.0], rtol=1e-6)
-        reasons |= {min(reason, LimitReason.LEG_REACH) for reason in found}
-    assert LimitReason.NONE not in reasons
-
-
-@pytest.mark.parametrize("yaw", [0.0, 0.8])
-def test_commanded_speed_is_along_the_ground_in_every_direction(yaw: float) -> None:
-    p, controller = Morphology.from_robot(robot_of("go2")), unused_go2_controller()
-    legs, slope, points = controller._quadruped.capability.velocity_limits, np.array([0.4, -0.25]), p.nominal_stance
-    ground = GroundPlane(np.column_stack((points, points @ slope)))
-    for wanted in np.array([[0.1, 0.0, 0.0], [0.0, 0.1, 0.0], [-0.1, 0.05, 0.0]]):
-        steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), yaw)
-        for _ in range(100):
-            steer(steering, legs, course, ground, GAITS["trot"], wanted)
-        horizontal = np.array(compute_world_velocity(course.state, 0.0))
-        assert np.linalg.norm([*horizontal, slope @ horizontal]) == pytest.approx(np.linalg.norm(wanted), rel=1e-9)
-        assert wanted[1] != 0.0 or course.velocity[1] == 0.0  # forward is along the heading
-
-
-@pytest.mark.parametrize("turn", [0.0, -1.2])
-def test_robot_below_half_of_its_reference_speed_is_blocked(turn: float) -> None:
-    p, controller = Morphology.from_robot(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
-    legs = controller._quadruped.capability.velocity_limits
-    wanted, way = 0.2 * p.speed_scale * np.array([np.cos(turn), np.sin(turn), 0.0]), 1.0 + turn
-    ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))))
-    for share, held in ((0.4, True), (0.8, False)):
-        steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), 1.0)
-        for _ in range(3000):
-            u, v = share * np.array(compute_world_velocity(course.state, 0.0))
-            update_speed_averages(steering, legs.body, course.state, float(u), float(v))
-            follow(steering, legs, course, -0.12 * p.length * np.cos(way), -0.12 * p.length * np.sin(way), 1.0)
-            steer(steering, legs, course, ground, GAITS["trot"], wanted)
-        is_faster = bool(np.linalg.norm(course.velocity) > 1.1 * np.linalg.norm(wanted))
-        assert is_blocked(steering, legs.body) is held and is_faster is not held
-
-
 def test_obstacle_contact_or_slip_of_a_foot_obstructs_the_robot() -> None:
     controller, dynamics = LocomotionController(robot_of("go2"), dt=DT), qd.Dynamics(robot_of("go2"))
     controller.compute(dynamics.update(np.array(robot_of("go2").q_home), np.zeros(robot_of("go2").nv)))
@@ -409,18 +293,6 @@ def test_obstacle_contact_or_slip_of_a_foot_obstructs_the_robot() -> None:
     data.slips.slip.is_slipping[2] = 0
     quad.friction_model.set_slip_bound(0.1)
     assert is_obstructed(data)
-
-
-def test_transition_to_an_end_support_gait_limits_speed_without_lag_compensation() -> None:
-    p, controller = Morphology.from_robot(robot_of("go2")), unused_go2_controller()
-    legs, wanted = controller._quadruped.capability.velocity_limits, np.array([0.2, 0.0, 0.0])
-    steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), 0.0)
-    ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))))
-    for name, share in (("bound", TRANSITION_SPEED_FRACTION), ("pace", 1.0)):
-        for _ in range(1000):
-            follow(steering, legs, course, -0.1 * p.length, 0.0, 0.0)
-            steer(steering, legs, course, ground, GAITS[name], wanted, is_transitioning=True)
-        np.testing.assert_allclose(course.velocity, share * wanted, atol=1e-12)
 
 
 # -- what is in reach ----------------------------------------------------------------------------------------------

@@ -339,24 +339,6 @@ def test_com_reference_satisfies_pendulum_dynamics_about_its_cop(
     assert off < 0.4 * morphology.length  # a crawl sways widely, but stays bounded
 
 
-def test_standing_cop_reference_is_the_mean_of_the_feet(morphology: Morphology) -> None:
-    clock, course = GaitScheduler("trot", morphology.time_scale), PathReference(np.zeros(2), 0.0)
-    feet = morphology.nominal_stance + np.array([0.1, -0.2])
-    reference = preview(morphology, clock, course, feet, morphology.nominal_stance)
-    np.testing.assert_allclose(reference.cop, [0.1, -0.2])
-    np.testing.assert_allclose(reference.dcm, [0.1, -0.2])
-    np.testing.assert_allclose(reference.load_fractions, 0.25)
-
-
-def test_com_offset_returns_to_support_center_as_a_pendulum(morphology: Morphology) -> None:
-    clock, course = GaitScheduler("trot", morphology.time_scale), PathReference(np.zeros(2), 0.0)
-    x, y = (0.05, -0.2, 0.8), (0.01, 0.3, -0.5)
-    reference = preview(morphology, clock, course, morphology.nominal_stance, morphology.nominal_stance, (x, y))
-    place, speed, rush = np.transpose((x, y))
-    np.testing.assert_allclose(reference.dcm, place + speed / morphology.natural_frequency)
-    np.testing.assert_allclose(morphology.natural_frequency**2 * (place - reference.cop), rush)
-
-
 # -- swing ---------------------------------------------------------------------------------------------------------
 numbers = st.floats(-2.0, 2.0)
 
@@ -465,22 +447,3 @@ def test_end_support_detection_agrees_with_exact_arithmetic() -> None:
             fl, fr, rl, rr = ((np.arange(0.5, 100.0) - offset) % 100.0 < duty for offset in offsets)
             gait = Gait("own", 2.0, duty / 100, tuple(offset / 100 for offset in offsets))
             assert gait.has_end_support == bool(((fl | fr) != (rl | rr)).any()), gait
-
-
-def test_a_transition_lasts_until_every_parameter_is_that_of_the_target() -> None:
-    scheduler = GaitScheduler("trot", 0.2)
-    state, target = scheduler.state, scheduler.state.target
-    for field in ("duty_factor", "nominal_period", "phase_offsets", "footprint_scale"):
-        goal = np.atleast_1d(getattr(target, field.removeprefix("nominal_")))
-        for i, value in enumerate(goal.tolist()):
-            for change, is_complete in ((0.0, True), (9e-6, True), (0.1, False), (-0.1, False)):
-                if goal.size == 1:
-                    setattr(state, field, value + change * value)
-                else:
-                    getattr(state, field)[i] = value + change
-                assert scheduler.is_transitioning != is_complete, (field, i, change)
-            if goal.size == 1:
-                setattr(state, field, value)
-            else:
-                getattr(state, field)[i] = value + (2.0 if field == "phase_offsets" else 0.0)  # whole cycles
-            assert not scheduler.is_transitioning

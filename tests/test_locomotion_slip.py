@@ -24,9 +24,7 @@ from quaddyn.locomotion.friction_model import (
     SLIP_SAFETY_FACTOR,
     FrictionModel,
     adapt_friction,
-    allocate_friction_state,
     reset_friction_estimate,
-    set_assumed_bound,
     set_normals,
 )
 from quaddyn.locomotion.torque_limiter import TorqueLimiter
@@ -153,20 +151,6 @@ def test_jolted_foot_that_is_braked_tells_nothing_of_friction(solo12: Robot) -> 
     assert felt.estimate.bound == math.inf
 
 
-def test_friction_bound_recovers_with_time_and_with_sustained_forces(solo12: Robot) -> None:
-    fast, still = sliding_state(solo12, 0.5), sliding_state(solo12, 0.0)
-    for name in ("solo12", "hyq"):  # short and long legs: above 0.4 within 3 s after ice
-        p = Morphology.from_robot(qd.load(name))
-        assert MIN_FRICTION * math.exp(0.5 * (3.0 / (RECOVERY_TIME * p.time_scale)) ** 2) > 0.4
-    felt = FrictionRecords(solo12, DT)
-    for _ in range(100):
-        felt.update(fast, foot_forces(solo12, 0.05), solo12.feet)
-    low, seconds = felt.estimate.bound, 0.5
-    for _ in range(round(seconds / DT)):
-        felt.update(still, foot_forces(solo12, 0.3), solo12.feet)
-    assert felt.estimate.bound > 0.2 > 4.0 * low
-
-
 def test_short_slip_and_single_slip_on_rough_ground_are_ignored(solo12: Robot) -> None:
     felt, fast, still = (
         FrictionRecords(solo12, DT),
@@ -185,13 +169,6 @@ def test_short_slip_and_single_slip_on_rough_ground_are_ignored(solo12: Robot) -
     for _ in range(60):
         felt.update(fast, foot_forces(solo12, 0.05), ("FL", "RR"), is_rough=True)
     assert felt.estimate.bound < 0.1
-
-
-def test_friction_of_slippery_ground_changes_in_finer_steps() -> None:
-    state = allocate_friction_state(0.6)
-    for bound, is_changed in ((0.5, True), (0.485, False), (0.06, True), (0.0585, False), (0.05, True)):
-        set_assumed_bound(state, bound)
-        assert adapt_friction(state) is is_changed
 
 
 def test_friction_is_the_minimum_of_nominal_and_bound_except_as_a_slope_requires(solo12: Robot) -> None:

@@ -106,17 +106,6 @@ def test_foot_blocked_early_is_raised_before_it_moves_forward(solo12: Robot, est
     assert np.allclose(swing.position[:2], target[:2], atol=1e-9)
 
 
-def test_foot_that_is_pushed_back_stumbles(solo12: Robot) -> None:
-    p = Morphology.from_robot(solo12)
-    stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
-    (swings, swing), target = begin_swing(p), np.array([0.6 * p.length, 0.0, 0.0])
-    while swing.progress < 0.5 and not has_restarted(swing):
-        advance(stumbles, p, swings, feet, opposing_force(p))
-        swing.advance(DT, target, SWING)
-        feet[0, 0] -= DT * swing.velocity[0]
-    assert has_restarted(swing)
-
-
 def test_foot_blocked_late_is_put_down_in_place(solo12: Robot) -> None:
     p = Morphology.from_robot(solo12)
     stumbles, swing, feet = blocked_swing(p, 0.65, opposing_force(p))
@@ -137,25 +126,6 @@ def test_foot_that_tracks_its_path_or_lags_uniformly_does_not_stumble(solo12: Ro
             swing.advance(DT, target, SWING)
             feet[0] = swing.position * (1.0 - lag, 1.0, 1.0)
         assert not has_restarted(swing) and stumbles.roughness == 0.0
-
-
-@pytest.mark.parametrize("push", [0.0, 1.0])
-def test_slow_foot_without_opposing_force_does_not_stumble(solo12: Robot, push: float) -> None:
-    p = Morphology.from_robot(solo12)
-    stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
-    (swings, swing), force = begin_swing(p), np.array([push * p.mass * p.gravity, 0.0, 0.0])
-    while swing.progress < 0.9:
-        advance(stumbles, p, swings, feet, force)
-        swing.advance(DT, np.array([0.6 * p.length, 0.0, 0.0]), SWING)
-    assert not has_restarted(swing) and not has_lowered_foot(stumbles)
-
-
-@pytest.mark.parametrize(("vertical", "trips"), [(0.05, True), (0.2, False), (2.0, False)])
-def test_foot_that_lands_early_or_scrapes_does_not_stumble(solo12: Robot, vertical: float, trips: bool) -> None:
-    p = Morphology.from_robot(solo12)
-    force = p.mass * p.gravity * np.array([-0.1, 0.0, vertical])
-    stumbles, _, _ = blocked_swing(p, 0.2, force)
-    assert (stumbles.roughness > 0.0) is trips
 
 
 def test_roughness_is_stored_bounded_and_decays(solo12: Robot) -> None:

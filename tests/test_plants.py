@@ -72,26 +72,6 @@ def find_contacts(
     return [(int(found.spheres[i]), float(found.gaps[i]), found.normals[i].copy()) for i in range(k)]
 
 
-def test_distance_to_a_box_is_that_of_its_nearest_point() -> None:
-    rng = np.random.default_rng(0)
-    R = pin.exp3(rng.normal(size=3))
-    box = Box(np.array([0.3, -0.2, 0.5]), np.array([0.4, 0.6, 0.2]), R)
-    u = np.linspace(-1.0, 1.0, 81)
-    a, b = (x.ravel() for x in np.meshgrid(u, u))
-    faces = [np.insert(np.column_stack((a, b)), axis, side, axis=1) for axis in range(3) for side in (-1.0, 1.0)]
-    skin = (0.5 * box.size * np.concatenate(faces)) @ R.T + box.center
-    for _ in range(200 if NIGHT else 80):
-        c, r = box.center + rng.uniform(-0.5, 0.5, 3), rng.uniform(0.0, 0.05)
-        ((_, gap, normal),) = find_contacts(box, c[None], np.array([r]), 10.0)
-        inside = bool((np.abs(R.T @ (c - box.center)) < 0.5 * box.size).all())
-        distance = np.linalg.norm(skin - c, axis=1).min() * (-1.0 if inside else 1.0)
-        assert abs(gap + r) <= abs(distance) + 1e-12 and (gap + r) * distance > 0.0
-        assert abs(distance) <= np.hypot(gap + r, 0.006)  # samples are half a millimeter to 6 mm apart
-        # moving along the normal closes the gap at the same rate
-        ((_, nearer, _),) = find_contacts(box, (c + 1e-4 * normal)[None], np.array([r]), 10.0)
-        assert nearer - gap == pytest.approx(1e-4, abs=1e-9)
-
-
 @pytest.mark.parametrize("heading", [0.0, 0.7, -2.0])
 def test_slope_rises_and_wall_stands_in_the_given_direction(heading: float) -> None:
     ahead, angle, distance = np.array([np.cos(heading), np.sin(heading), 0.0]), 0.3, 1.5
@@ -142,56 +122,6 @@ def test_bounds_of_a_rotated_box_are_those_of_its_corners() -> None:
     signs = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
     x, y, _ = ((signs * box.size) @ R.T + box.center).T
     np.testing.assert_allclose(box.bounds, [x.min(), x.max(), y.min(), y.max()], atol=1e-8)
-
-
-def bumps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.asarray(0.08 * np.sin(3.0 * x) * np.cos(2.0 * y) + 0.1 * x)
-
-
-def test_distance_to_a_height_field_is_that_of_its_nearest_point() -> None:
-    rng = np.random.default_rng(1)
-    field = HeightField.from_function(bumps, (-0.5, 0.5), (-0.4, 0.6), spacing=0.1)
-    # samples on the triangles: barycentric coordinates on each half of each cell
-    u = np.linspace(0.0, 1.0, 21)
-    a, b = (x.ravel() for x in np.meshgrid(u, u))
-    skin = []
-    for i in range(field.heights.shape[0] - 1):
-        for j in range(field.heights.shape[1] - 1):
-            z = field.heights[i : i + 2, j : j + 2]
-            lower = z[0, 0] + a * (z[1, 0] - z[0, 0]) + b * (z[1, 1] - z[1, 0])
-            upper = z[0, 0] + b * (z[0, 1] - z[0, 0]) + a * (z[1, 1] - z[0, 1])
-            plan = field.origin + field.spacing * np.column_stack((i + a, j + b))
-            skin.append(np.column_stack((plan, np.where(b <= a, lower, upper))))
-    points = np.concatenate(skin)
-    above, draws = 0, 200 if NIGHT else 80
-    for _ in range(draws):
-        c = np.append(rng.uniform(-0.3, 0.3, 2), 0.0)
-        nearest = points[np.argmin(np.linalg.norm(points[:, :2] - c[:2], axis=1))]
-        c[2] = nearest[2] + rng.uniform(-0.02, 0.1)
-        found = find_contacts(field, c[None], np.array([0.03]), 0.2)
-        distance = np.linalg.norm(points - c, axis=1).min()
-        gap = found[0][1] + 0.03
-        assert abs(gap) <= distance + 1e-12 and distance <= np.hypot(gap, 0.005)  # samples are up to 5 mm off
-        above += gap > 0.0
-        for _, other, normal in found:
-            assert other >= found[0][1] - 1e-12 and normal[2] > 0.0
-    assert 0.5 * draws < above < draws
-    assert not find_contacts(field, np.array([[5.0, 0.0, 0.0]]), np.array([0.1]), 0.1)
-
-
-def test_groove_has_two_contacts_and_flat_field_one() -> None:
-    groove = HeightField.from_function(lambda x, y: np.abs(x) + 0.0 * y, (-0.5, 0.5), (-0.5, 0.5), spacing=0.1)
-    found = find_contacts(groove, np.array([[0.0, 0.03, 0.1 * np.sqrt(2.0)]]), np.array([0.1]), 0.02)
-    assert len(found) == 2
-    np.testing.assert_allclose(sorted(n[0] for _, _, n in found), [-np.sqrt(0.5), np.sqrt(0.5)], atol=1e-12)
-    assert [gap for _, gap, _ in found] == pytest.approx([0.0, 0.0], abs=1e-12)
-    flat = HeightField.from_function(lambda x, y: 0.0 * x + 0.2, (-0.5, 0.5), (-0.5, 0.5))
-    rng = np.random.default_rng(2)
-    for _ in range(50):
-        ((_, gap, normal),) = find_contacts(
-            flat, np.append(rng.uniform(-0.4, 0.4, 2), 0.25)[None], np.array([0.04]), 0.1
-        )
-        np.testing.assert_allclose([gap, *normal], [0.01, 0.0, 0.0, 1.0], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", PLANTS)
@@ -474,20 +404,6 @@ def test_ground_adds_no_energy_to_a_dropped_robot(
         touched += any(f.any() for f in sim.contact_forces.values())
         inaccurate += sim.status == "inaccurate"
     assert touched and inaccurate <= 2
-
-
-def test_initial_penetration_is_corrected_slowly() -> None:
-    robot = robot_of("go2")
-    sim, stand = Simulation(robot), Stand(robot)
-    q = robot.q_home.copy()
-    q[2] -= 0.005
-    sim.reset(q)
-    for _ in range(500):
-        sim.step(stand(sim))
-        assert sim.v[2] < 0.15
-    feet = qd.Dynamics(robot).update(sim.q, sim.v)
-    for foot, leg in robot.legs.items():
-        assert feet.placement(foot).translation[2] - leg.foot.radius > -2e-4
 
 
 def test_compliant_ground_has_the_deflection_and_natural_frequency_of_its_stiffness() -> None:

@@ -57,12 +57,3 @@ def test_robot_below_a_tenth_of_its_commanded_velocity_is_stuck_after_the_averag
         for other in (-wanted, 0.3 * wanted, np.zeros(3)):
             headway.is_stuck = True
             assert filter_command(headway, body, other.copy(), motion, float(turn)) == LimitReason.NONE
-
-
-def test_fast_changes_of_the_command_are_not_detected_as_no_progress(solo12: Robot) -> None:
-    p = Morphology.from_robot(solo12)
-    headway, body, still = allocate_progress(DT, p.time_scale), make_body_parameters(p), moving((0.0, 0.0), 0.0)
-    for k in range(round(5.0 * AVERAGING_TIME * p.time_scale / DT)):
-        sign = 1.0 if k * DT % 1.0 < 0.5 else -1.0
-        wanted = np.array([sign * 0.3 * p.speed_scale, 0.0, 0.0])
-        assert filter_command(headway, body, wanted, still, 0.0) == LimitReason.NONE

@@ -129,15 +129,6 @@ def test_unknown_terrain_ends_at_the_known_height_behind_it(anymal_c: qd.Robot) 
     assert velocity_fraction_and_limit(anymal_c, shadow(-2.0, 1.0, 9.0)) == (1.0, "")  # unknown: blind locomotion
 
 
-def test_narrow_ditch_is_ignored_from_any_position(anymal_c: qd.Robot) -> None:
-    unit = Morphology.from_robot(anymal_c).length
-    for at in np.linspace(0.0, 2.5, 51 if NIGHT else 14):
-        assert (
-            velocity_fraction_and_limit(anymal_c, lambda x, y: -unit * ((x > unit) & (x < 1.2 * unit)), at=float(at))[0]
-            == 1.0
-        ), at
-
-
 def test_stopped_robot_turns_in_place_and_restarts_only_at_clearly_lower_steps(anymal_c: qd.Robot) -> None:
     unit = Morphology.from_robot(anymal_c).length
     steps, shares = steps_of(anymal_c), []
