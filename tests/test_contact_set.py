@@ -142,25 +142,6 @@ def test_inner_pyramid_is_inside_the_cone_and_the_outer_one_outside(seed: int, f
         assert abs((inner @ edge)[:-1].max()) < 1e-12
 
 
-def test_wrench_cone_of_a_surface_is_that_of_the_forces_at_its_corners() -> None:
-    rng, mu, half = np.random.default_rng(9), 0.6, np.array([0.1, 0.05])
-    contact = Contact(name="sole", frame="f", kind="surface", half_size=half, friction=mu)
-    A = friction_pyramid(contact)
-    m = mu / np.sqrt(2.0)
-    corners = contact.corners
-    edges = np.array([(sx * m, sy * m, 1.0) for sx in (1, -1) for sy in (1, -1)])
-    rays = np.array([np.concatenate((e, np.cross(c, e))) for c in corners for e in edges])
-    assert (rays @ A.T).max() <= 1e-12
-    wrenches = rng.exponential(size=(500, len(rays))) @ rays
-    assert (wrenches @ A.T).max() <= 1e-12
-    # every row but the redundant f_n >= 0 is a facet: rays that span a hyperplane lie in it
-    for row in A[1:]:
-        assert np.linalg.matrix_rank(rays[np.abs(rays @ row) < 1e-12]) == 5
-    # the yaw moment is limited to that of forces at the corners
-    assert (A @ np.array([0.0, 0.0, 1.0, 0.0, 0.0, 1.01 * m * half.sum()])).max() > 0.0
-    assert (A @ np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.99 * m * half.sum()])).max() < 0.0
-
-
 def test_bilateral_contacts_have_no_cone_and_stacked_pyramids_use_separate_columns(go2: qd.Robot) -> None:
     dyn, q, v = state(go2, 10)
     contacts = ContactSet(

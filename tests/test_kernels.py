@@ -125,18 +125,6 @@ def test_grouping_leaves_only_base_parameters(name: str, rank: int) -> None:
     assert H.shape[1] == rank + hidden
 
 
-def test_operation_counts_include_only_nodes_needed_by_outputs() -> None:
-    program = trace("rnea", qd.load("ur5"))
-    graph = program.graph
-    kinds = [graph.op[i] for i in program.order]
-    assert len(set(program.order)) == len(program.order)
-    offsets = {graph.left[i] for i in program.order if graph.op[i] in (SIN, COS) and graph.value[i]}
-    assert kinds.count(MUL) == program.operations.mul
-    assert kinds.count(ADD) + len(offsets) == program.operations.add
-    o = program.operations
-    assert o.instructions == o.mul + o.add + o.neg - len(program.fused)
-
-
 def test_graph_folds_constants_shares_subexpressions_and_cancels_terms() -> None:
     g = Graph()
     x, y = g.inputs(0, 2)
@@ -184,15 +172,6 @@ def fast(go2: qd.Robot) -> qd.Kernels:
 @pytest.fixture(scope="module")
 def states(go2: qd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return random_states(go2, np.random.default_rng(0), 37)
-
-
-def test_compiled_rnea_nle_and_gravity_equal_dynamics(fast: qd.Kernels, go2: qd.Robot, states: Any) -> None:
-    dyn = qd.Dynamics(go2)
-    q, v, a = states
-    for k in range(3):
-        assert max_relative_error(fast.rnea(q[k], v[k], a[k]), dyn.rnea(q[k], v[k], a[k])) < 1e-13
-        assert max_relative_error(fast.nle(q[k], v[k]), dyn.nle(q[k], v[k])) < 1e-13
-        assert max_relative_error(fast.gravity(q[k]), dyn.gravity(q[k])) < 1e-13
 
 
 def test_every_batch_size_equals_single_calls(fast: qd.Kernels, states: Any) -> None:
