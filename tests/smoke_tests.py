@@ -15,7 +15,7 @@ SMOKE_TESTS = {
     "hierarchy": "test_hierarchy::test_single_task_solution_equals_the_pseudo_inverse",
     "identification": "test_identification::test_floating_base_robot_with_twelve_joints_has_94_base_parameters",
     "jax": "test_smoke::test_missing_extra_is_named",
-    "kernels": "test_kernels::test_compiled_rnea_nle_and_gravity_equal_dynamics",
+    "kernels": "test_kernels::test_compiled_operations_accept_states_and_batches",
     "kinematics": "test_kinematics::test_single_and_batch_calls_agree",
     "locomotion": "test_locomotion::test_trot_follows_the_commanded_velocity",
     "planning": "test_smoke::test_righting_search_returns_a_motion_or_a_reason",
