@@ -505,14 +505,6 @@ def test_consistent_fits_are_always_valid(name: str, seed: int, noise: float, co
             assert 0.0 < third <= first + second + 1e-12 * third, body
 
 
-def test_least_squares_is_inconsistent_and_the_consistent_fit_is_not(
-    ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]
-) -> None:
-    few = ur5_data[1][:40]
-    assert identify(ur5, few, method="least_squares").inconsistent_bodies
-    assert identify(ur5, few, method="consistent").inconsistent_bodies == ()
-
-
 def test_consistent_fit_is_the_minimum_of_a_convex_problem(
     ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]
 ) -> None:
@@ -1494,12 +1486,6 @@ def test_motion_range_warns_of_speeds_and_torques(arm: qd.Robot) -> None:
 def test_motions_with_too_many_samples_are_rejected(tmp_path: Path, options: list[str]) -> None:
     done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
     assert done.exit_code == 2 and options[0] in done.output and not (tmp_path / "e.csv").exists()
-
-
-def test_long_motion_at_a_high_rate_is_rejected(tmp_path: Path) -> None:
-    options = ["--period", "3600", "--rate", "1e5"]
-    done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
-    assert isinstance(done.exception, qd.ArgumentError) and "--period, --rate" in str(done.exception)
 
 
 # -- results of identification ----------------------------------------------------------------------------------------

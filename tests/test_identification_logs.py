@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
+from quaddyn.cli.identifying import read_column_names
 from quaddyn.identification import (
     ActuatorFit,
     Identification,
@@ -244,9 +245,7 @@ def test_columns_of_another_table_are_mapped_to_joints(log: Log, held: qd.Robot,
     done = CliRunner().invoke(app, [*words, "--column", str(tmp_path / "names.json")])
     assert done.exit_code == 0, done.output
     assert abs(json.loads(done.stdout)["parameters"]["fv FL_hip_joint"] - DAMPING) < 0.03
-    pairs = [word for old, new in names.items() for word in ("--column", f"{old}={new}")]
-    again = CliRunner().invoke(app, [*words, *pairs])
-    assert json.loads(again.stdout) == json.loads(done.stdout)
+    assert read_column_names([f"{old}={new}" for old, new in names.items()]) == names
 
 
 def test_joints_of_messages_and_of_sample_files_are_mapped(log: Log, held: qd.Robot, tmp_path: Path) -> None:
@@ -659,11 +658,8 @@ def test_interval_is_in_the_time_of_plots_and_of_other_formats(log: Log, held: q
 
 
 @pytest.mark.parametrize("encoding", ["ros2", "json"])
-def test_torques_of_mcap_files_are_those_of_the_log(encoding: Any, log: Log, held: qd.Robot, tmp_path: Path) -> None:
+def test_torques_of_mcap_files_are_those_of_the_log(encoding: Any, log: Log, tmp_path: Path) -> None:
     """Commanded torques act from their message to the next one, also those of recordings without torque sensors."""
-    expected = load_samples(log.save(tmp_path / "run.npz"), held)
-    samples = load_samples(log.to_mcap(tmp_path / "run.mcap", encoding=encoding), held)
-    np.testing.assert_allclose(samples.tau, expected.tau, rtol=1e-9, atol=1e-9)
     recording = load_recording(record(log, tmp_path / "run.qdlog", sensors=False))
     columns = read_columns(recording.to_mcap(tmp_path / "run.mcap", encoding=encoding))
     for name, values in recording.columns().items():
