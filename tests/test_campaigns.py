@@ -27,7 +27,7 @@ from waiting import wait_for
 
 import quaddyn as qd
 from quaddyn import campaigns
-from quaddyn.campaigns import Failure, Progress, Record, Store, campaign, run
+from quaddyn.campaigns import Failure, Record, Store, campaign, run
 from quaddyn.campaigns.campaign import decode, decode_record, encode, encode_record
 from quaddyn.campaigns.campaign_runner import count_by_field
 from quaddyn.campaigns.executors import tls
@@ -151,14 +151,6 @@ def test_exceptions_are_stored_as_results_with_their_text(tmp_path: Path) -> Non
     assert summary.tally.examples["ValueError: throw … fails"] == (3, 6)
     assert run(Throws(6, what="raise", every=3), store=tmp_path / "runs.db").ran == 0
     assert run(Throws(1, what="exit")).tally.errors == {"SystemExit: …": 1}
-
-
-def test_progress_reports_total_rate_and_failures() -> None:
-    told: list[Progress] = []
-    run(Throws(8, what="raise", every=4), progress=told.append)
-    assert (told[-1].done, told[-1].total, told[-1].failures) == (8, 8, 2)
-    assert told[-1].rate > 0.0
-    assert told[-1].remaining == 0.0
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from raising import raises
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn.campaigns import process_pool, run, trial_campaign
+from quaddyn.campaigns import trial_campaign
 from quaddyn.campaigns.campaign import Record, case_rng
 from quaddyn.campaigns.datasheet import QUICK, DataSheet, Sheet, measure
 from quaddyn.campaigns.sheet_page import (
@@ -187,17 +187,6 @@ def opens(tab: browser.Page, path: Path, scheme: str) -> None:
     assert shade == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(18, 22, 28)")
     # Text and background have different colors in both schemes.
     assert tab.evaluate("getComputedStyle(document.querySelector('svg text')).fill") != shade
-
-
-def test_worker_process_gives_the_same_records() -> None:
-    """Real runs with weak motors, which end soon."""
-    campaign = DataSheet(robot=("go2",), bounds=("strength",))
-    (cell,) = campaign.cells("go2")
-    cases = [cell.trial(len(cell.values) - 1, number) for number in range(2)]
-    with process_pool(1) as pool:
-        rows = list(run(campaign, pool, cases=cases).rows)
-    assert [row.result for row in rows] == [campaign.run(case) for case in cases]
-    assert all(row.result["fell"] is not None for row in rows)  # type: ignore[index]
 
 
 def test_datasheet_command_writes_page_and_store(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:

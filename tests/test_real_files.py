@@ -503,6 +503,7 @@ def test_wheels_of_meshes_have_the_radius_of_their_vertices(tmp_path: Path) -> N
 def test_assumed_contact_is_reported_once_with_its_reason(shape: str, says: str) -> None:
     warnings = [w for w in qd.load(WHEELED.replace(TYRE, shape)).report.warnings if "is assumed, not read" in w.reason]
     assert len(warnings) == 1 and says in warnings[0].reason and "feet=" in warnings[0].advice
+    raises(qd.ModelError, "strict=True", qd.load, WHEELED.replace(TYRE, shape), strict=True)
 
 
 @pytest.mark.parametrize("drawn", ["", '<collision><geometry><mesh filename="shank.dae"/></geometry></collision>'])
@@ -567,46 +568,11 @@ def test_negative_rounding_residues_are_read_as_zero(residue: float) -> None:
 CASES = Path(__file__).parent / "cases"
 
 
-def test_mesh_uris_are_resolved_relative_to_their_package() -> None:
-    for file in ("parent.urdf", "triple.urdf"):
-        robot = qd.load(CASES / "mesh_uris" / "pk" / "urdf" / file)
-        assert [leg.foot.radius for leg in robot.legs.values()] == pytest.approx([0.02] * 4)
-        assert not any("foot.obj" in finding.reason for finding in robot.report.warnings)
-        assert qd.load(CASES / "mesh_uris" / "pk" / "urdf" / file, strict=True).q_home[2] == robot.q_home[2]
-
-
-def test_xacro_find_resolves_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xacro_file_of_macros_alone_is_rejected_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     provide_xacro(monkeypatch)
-    file = CASES / "xacro_find" / "pk" / "urdf" / "robot.xacro"
-    for packages in ((), (CASES / "xacro_find",), (CASES / "xacro_find" / "pk",)):
-        robot = qd.load(file, packages=packages)
-        assert robot.tree.joints_by_name["j"].child == "b" and robot.mass == 1.0
     (tmp_path / "macros.xacro").write_text('<robot name="r"/>', encoding="utf-8")
-    with pytest.raises(qd.ModelError, match=r"no <link>; if it only defines macros, load the file that includes it"):
-        qd.load(tmp_path / "macros.xacro")
-
-
-def test_invalid_visual_elements_are_warnings() -> None:
-    folder = CASES / "appearance_refuses"
-    plain = qd.Dynamics(qd.load(folder / "plain.urdf")).crba([0.3])
-    assert plain == pytest.approx(np.array([[0.01]]))
-    for file in sorted(folder.glob("*.urdf")):
-        robot = qd.load(file)
-        assert qd.Dynamics(robot).crba([0.3]) == pytest.approx(plain)
-        known = qd.load(folder / "plain.urdf").report.warnings
-        new = [w for w in robot.report.warnings if w.reason not in {k.reason for k in known}]
-        assert len(new) == {"plain": 0, "scale1": 2}.get(file.stem, 1), new
-        if file.stem == "point_contact":
-            raises(qd.ModelError, r"of size 0|radius 0", qd.load, file, strict=True)
-        else:
-            qd.load(file, strict=True)
-
-
-def test_tags_of_other_tools_are_ignored_with_a_note() -> None:
-    robot = qd.load(CASES / "foreign_tags" / "robot.urdf", strict=True)
-    assert not robot.report.warnings
-    (note,) = [f for f in robot.report if "ignored, because only other tools" in f.reason]
-    assert all(tag in note.reason for tag in ("<ros2_control>", "<sensor>", "<mujoco>", "<material>"))
+    message = r"no <link>; if it only defines macros, load the file that includes it"
+    raises(qd.ModelError, message, qd.load, tmp_path / "macros.xacro")
 
 
 def test_unknown_tags_and_default_namespaces_are_passed_over_but_not_misspelled_tags() -> None:
@@ -631,17 +597,6 @@ def test_link_with_mass_above_a_floating_joint_raises_a_warning() -> None:
         robot = qd.load(text.replace("</robot>", f'<link name="ground">{body}</link>{joint}</robot>'))
         assert robot.root == "free" and robot.nv == qd.load(text).nv + 6 * bool(body)
         assert any("'ground' has a mass and moves freely" in w.reason for w in robot.report.warnings) is bool(body)
-
-
-def test_limits_in_degrees_raise_a_warning() -> None:
-    robot = qd.load(CASES / "limits_in_degrees" / "robot.urdf")
-    (warning,) = [w for w in robot.report.warnings if "degrees" in w.reason]
-    assert "FL_hip_joint" in warning.reason and "12 joints" in warning.reason and "radians" in warning.advice
-
-
-def test_dimensions_in_millimeters_raise_a_warning() -> None:
-    (warning,) = qd.load(CASES / "millimetres" / "robot.urdf").report.warnings
-    assert "millimeters" in warning.advice and "reaches 469 m" in warning.reason
 
 
 @pytest.mark.parametrize(
@@ -691,18 +646,6 @@ def test_loop_with_a_massless_rod_is_solved() -> None:
         assert qd.Dynamics(robot).crba([0.3]).item() == pytest.approx(0.002871, abs=5e-7)
     assert qd.cross_check(robot, samples=5).passed
     raises(qd.ModelError, "joint 'pin'", qd.load, file, loops=False, allow_massless=True)
-
-
-def test_wheel_radius_without_mesh_is_assumed_with_a_warning() -> None:
-    robot = qd.load(CASES / "wheels_of_dae" / "robot.urdf")
-    (warning,) = [w for w in robot.report.warnings if "is assumed, not read" in w.reason]
-    assert "FL, FR, RL, RR" in warning.reason and "'wheel.dae' is not found" in warning.reason
-    for (
-        leg
-    ) in robot.legs.values():  # wheel about the center of mass on the axle, with the radius of a disc of its inertia
-        assert np.abs(leg.foot.offset) == pytest.approx([0.0, 0.05, 0.0])
-        assert leg.foot.radius == pytest.approx(np.sqrt(2.0 * 0.001 / 0.6))
-    raises(qd.ModelError, "strict=True", qd.load, CASES / "wheels_of_dae" / "robot.urdf", strict=True)
 
 
 def test_driven_wheels_are_rejected_by_locomotion() -> None:
