@@ -694,13 +694,14 @@ def test_legs_at_the_sides_of_a_cross_bend_outward_for_either_sign_of_their_axes
         ('sphere radius="0.08"', ""),
     ],
 )
-def test_wheel_has_the_radius_of_its_shape_or_of_a_disc_with_its_inertia(shape: str, guess: str) -> None:
+def test_wheel_has_the_contact_of_its_shape_or_of_a_disc_with_its_inertia(shape: str, guess: str) -> None:
     mass, radius = 0.5, 0.08
-    disc = inertial(mass, moments=f"1e-3 {0.5 * mass * radius**2} 1e-3")
+    disc = inertial(mass, "0 0.05 0", moments=f"1e-3 {0.5 * mass * radius**2} 1e-3")
     wheel = urdf_text.link("w", disc, collision(shape) if shape else "")
     robot = qd.load(urdf_text.urdf(urdf_text.link("a"), wheel, urdf_text.joint("j", "a", "w", kind="continuous")))
     found = find_foot_sphere(robot.bodies[-1])
     assert found.radius == pytest.approx(radius) and guess in found.guess
+    assert np.abs(found.offset) == pytest.approx([0.0, 0.0 if shape else 0.05, 0.0])
 
 
 @pytest.mark.parametrize(("inertia", "balanced"), [("0.01", True), ("1", False)])
