@@ -42,6 +42,7 @@ from quaddyn.campaigns.binomial_bounds import (
     Search,
     Threshold,
     interim_tests,
+    interval,
     lower_bound,
     search,
     upper_bound,
@@ -830,6 +831,12 @@ def test_clopper_pearson_bounds_match_the_binomial_sum(n: int, k: int, confidenc
     assert 0.0 <= low <= k / n <= high <= 1.0
 
 
+def test_clopper_pearson_bounds_match_published_values() -> None:
+    # Clopper and Pearson 1934, and every table since: two-sided 95 % of 5 in 10, and of 0 in 20.
+    assert interval(5, 10) == pytest.approx((0.18709, 0.81291), abs=1e-5)
+    assert interval(0, 20) == pytest.approx((0.0, 0.16843), abs=1e-5)
+
+
 def test_bounds_agree_with_scipy() -> None:
     beta = pytest.importorskip("scipy.stats").beta
     rng = np.random.default_rng(0)
@@ -903,6 +910,17 @@ def test_steep_threshold_is_found_within_one_level() -> None:
         found, trials = run_search(search(32), lambda level, middle=middle: float(level <= middle), rng)
         assert found.level == middle - 1 and found.monotone and not found.top and trials < 180
         assert lower_bound(found.successes, found.trials) >= 0.95
+
+
+def test_failures_at_easier_levels_are_detected() -> None:
+    found, _ = run_search(
+        search(33), lambda level: 0.5 if 5 < level < 25 else float(level <= 30), np.random.default_rng(1)
+    )
+    hole, _ = run_search(
+        search(33), lambda level: 0.5 if 5 < level < 12 else float(level <= 20), np.random.default_rng(1)
+    )
+    assert found.level is not None and found.level <= 5
+    assert hole.level == 19 and not hole.monotone and hole.exceptions == (9,) and hole.inversions > 0
 
 
 def test_search_rejects_arguments_out_of_range() -> None:

@@ -20,6 +20,7 @@ from quaddyn.cli import app
 from quaddyn.runtime import HangingRobot, MotorCommand, OperatorPrompt, RealTimeOptions, preflight
 from quaddyn.runtime.hanging_robot import STOP_PENETRATION
 from quaddyn.runtime.preflight import _Preflight
+from quaddyn.runtime.preflight_report import PreflightCheck, PreflightReport
 from quaddyn.simulation import Measurement
 
 
@@ -281,6 +282,17 @@ def test_both_joint_stops_have_equal_stiffness_and_damping(leg: qd.Robot, side: 
     moving, still = (tau - robot.commanded_torque() for tau in asked)
     np.testing.assert_allclose(still, -side * robot._stop_stiffness * 0.1)
     np.testing.assert_allclose(moving, still - side * robot._stop_stiffness * 2.0 * STOP_PENETRATION * 0.5)
+
+
+def test_report_ends_with_the_number_of_checks() -> None:
+    good, bad, none = (
+        PreflightCheck("one", True, "fine"),
+        PreflightCheck("two", False, "odd", "here"),
+        PreflightCheck("three", None, "not tried"),
+    )
+    assert str(PreflightReport((good, bad))).splitlines()[-1] == "2 checks, 1 failed"
+    told = str(PreflightReport((good, bad, none)))
+    assert told.splitlines()[-1] == "3 checks, 1 failed, 1 not tried" and "look: here" in told
 
 
 def test_hints_describe_the_motion_of_a_foot() -> None:

@@ -142,6 +142,15 @@ def test_foot_sensor_is_invalid_after_values_that_repeat_while_others_change(go2
     assert found == {True, False}
 
 
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if "integrated velocity" in fault.by])
+def test_inconsistent_encoder_is_detected_despite_lost_readings(name: str, go2: qd.Robot, trot: Trot) -> None:
+    fault, rng = FAULTS[name], np.random.default_rng(1)
+    kept = [each for each in with_fault(trot, fault.change, FAULT_TICK) if rng.random() > 0.05]
+    end = trot[FAULT_TICK][0].time + 2.0 * fault.within
+    found = run_safety(Safety(go2, dt=DT), [each for each in kept if each[0].time <= end])[-1].fault
+    assert found is not None and found.name == fault.named
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_fault_is_named_and_handled_in_time(name: str, go2: qd.Robot, trot: Trot) -> None:
     fault = FAULTS[name]
