@@ -9,7 +9,7 @@ cell passes if all of its trials succeed, see `quaddyn.campaigns.trial_runner.ru
 - "wrong-model", the same with errors of masses, damping, rotor inertias and foot radii in the controller's model
   (`Trial.model_error` of 0.25);
 - "slope-10", "slope-15" and "slope-20", up a slope, in degrees;
-- the obstacles "stairs" (with a terrain map), "stairs-blind", "boxes" and "relief" (blind);
+- the obstacles "stairs" (with a terrain map), "stairs-blind", "boxes" and "relief" (blind), at any speed;
 - the gaits "pace" and "bound";
 - "push-0.1" and "push-0.5", a lateral force of 0.1 or 0.5 m g for 0.1 s.
 
@@ -64,6 +64,8 @@ FLAT_SPEED = 0.4  # [sqrt(g l)]
 MODEL_ERROR = 0.25
 #: Maximum random deviation of a trial from the direction [rad] and, relative, from the speed of the task.
 DIRECTION_SPREAD, SPEED_SPREAD = math.radians(10.0), 0.1
+#: Factor of the time limit on obstacles, on which the controller reduces the speed of some robots.
+OBSTACLE_TIME_FACTOR = 2.0
 #: Duration of a push [s], and its time as a fraction of the run.
 PUSH_DURATION, PUSH_FRACTION = 0.1, 0.4
 MAX_WORSE_FRACTION = 1.0 / 40.0  # fraction of the cells by which another setting may be better
@@ -85,7 +87,14 @@ def make_trial(name: str, plant: str, task: str, setting: str, number: int, seed
     options = (("controller.friction", friction), ("controller.contact_detection", contacts))
     if task in OBSTACLES:
         obstacle_trial = ObstacleCampaign(robot=(name,), dt=DT, seed=seed).case(name, OBSTACLES[task], plant, number)
-        return replace(obstacle_trial, options=options, friction=FRICTION, terrain_known=task == "stairs")
+        return replace(
+            obstacle_trial,
+            options=options,
+            friction=FRICTION,
+            terrain_known=task == "stairs",
+            seconds=OBSTACLE_TIME_FACTOR * obstacle_trial.seconds,
+            max_velocity_error=None,
+        )
     kind, _, size = task.partition("-")
     gait = task_gait(task)
     speed = FLAT_SPEED if kind in ("flat", "wrong") else DEFAULT_COMMAND_SPEED

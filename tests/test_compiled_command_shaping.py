@@ -75,6 +75,7 @@ def make_gait_limits(rng: np.random.Generator, body: BodyParameters) -> GaitLimi
     limits.max_stride, limits.has_end_support = gait.max_stride, gait.has_end_support
     limits.is_reach_known = bool(rng.integers(0, 2))
     limits.reach[:] = rng.uniform(0.1, 0.7, limits.reach.shape) * body.length
+    limits.lifted_reach[:] = 0.5 * limits.reach
     return limits
 
 
@@ -90,6 +91,7 @@ def test_compiled_velocity_limits_equal_python(seed: int) -> None:
     velocity = make_velocity(rng)
     assert LimitReason(assert_compiled_equals_python(velocity_limits.clamp_command, body, legs, gait, velocity)).name
     assert_compiled_equals_python(velocity_limits.clamp_velocity, body, legs, gait, velocity, 1.0)
+    assert_compiled_equals_python(velocity_limits.clamp_velocity_on_rough_ground, body, legs, gait, velocity, 0.1)
     assert_compiled_equals_python(velocity_limits.compute_max_hip_speed, legs, *rng.normal(size=3).tolist())
     assert_compiled_equals_python(velocity_limits.compute_swing_length, legs, gait)
 
@@ -105,7 +107,7 @@ def test_feet_stay_within_their_workspaces_ahead_and_back(seed: int) -> None:
     gait.timing.duty_factor, gait.timing.footprint_scale[:] = 0.5, rng.uniform(0.3, 1.0, 2)
     velocity, (length, width) = rng.normal(scale=9.0, size=3), gait.timing.footprint_scale
     reason = velocity_limits.clamp_velocity(body, legs, gait, velocity, 1.0)
-    x, y, yaw_rate = velocity
+    x, y, yaw_rate = velocity.tolist()
     stance = body.nominal_stance * (length, width)
     paths = 0.5 * gait.timing.duty_factor * gait.timing.period * (
         np.array([x, y]) + yaw_rate * np.column_stack((-stance[:, 1], stance[:, 0]))
@@ -121,6 +123,17 @@ def test_feet_stay_within_their_workspaces_ahead_and_back(seed: int) -> None:
     ]
     used = np.linalg.norm(paths, axis=1) / (velocity_limits.USABLE_WORKSPACE_FRACTION * np.min(radii, axis=0))
     assert used.max() == pytest.approx(1.0) and reason == LimitReason.LEG_REACH + int(used.argmax())
+    # On rough ground, with half of the reach of lifted feet, or with joints that cover half a stride.
+    lifted = velocity.copy()
+    assert velocity_limits.clamp_velocity_on_rough_ground(body, legs, gait, lifted, 0.1) == reason
+    np.testing.assert_allclose(lifted, 0.5 * velocity)
+    half_speed = 0.5 * velocity_limits.compute_max_hip_speed(legs, x, y, yaw_rate)
+    stride = half_speed * velocity_limits.compute_stance_time(gait) / body.length
+    legs.joint_speed = (stride + 0.1) / velocity_limits.SWING_SPEED_FRACTION / (0.5 * gait.timing.period)
+    gait.is_reach_known, lifted[:] = False, velocity
+    joint_reason = velocity_limits.clamp_velocity_on_rough_ground(body, legs, gait, lifted, 0.1)
+    assert joint_reason == LimitReason.JOINT_SPEED
+    np.testing.assert_allclose(lifted, 0.5 * velocity)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -17,7 +17,9 @@ from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.stumble_reflex import (
     ASSUMED_OBSTACLE_HEIGHT,
+    BLOCKED_FOOT_DISTANCE,
     MAX_EXTRA_CLEARANCE,
+    MAX_SCRAPING_LAG,
     RESTART_PHASE,
     ROUGH_HEIGHT,
     ROUGHNESS_DECAY_TIME,
@@ -126,6 +128,22 @@ def test_foot_that_tracks_its_path_or_lags_uniformly_does_not_stumble(solo12: Ro
             swing.advance(DT, target, SWING)
             feet[0] = swing.position * (1.0 - lag, 1.0, 1.0)
         assert not has_restarted(swing) and stumbles.roughness == 0.0
+
+
+@pytest.mark.parametrize(
+    ("vertical", "min_lag"), [(0.05, BLOCKED_FOOT_DISTANCE), (0.2, MAX_SCRAPING_LAG), (2.0, MAX_SCRAPING_LAG)]
+)
+def test_foot_that_lands_early_or_scrapes_stumbles_only_far_behind_its_path(
+    solo12: Robot, vertical: float, min_lag: float
+) -> None:
+    p = Morphology.from_robot(solo12)
+    stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
+    (swings, swing), force, lag = begin_swing(p), p.mass * p.gravity * np.array([-0.1, 0.0, vertical]), 0.0
+    while not has_restarted(swing):
+        swing.advance(DT, np.array([0.6 * p.length, 0.0, 0.0]), SWING)
+        feet[0, 2], lag = swing.position[2], float(swing.position[0])
+        advance(stumbles, p, swings, feet, force)
+    assert min_lag < lag / p.length < min_lag + 0.08  # of `BLOCKED_TIME`
 
 
 def test_roughness_is_stored_bounded_and_decays(solo12: Robot) -> None:

@@ -13,6 +13,8 @@ BLOCKED_FOOT_DISTANCE, BLOCKED_SPEED_FRACTION, BLOCKED_TIME = 0.04, 0.3, 0.05
 #: the vertical force: friction against the path of a foot that lands early or scrapes along the ground is less than its
 #: normal force.
 MIN_BLOCKING_FORCE, MIN_BLOCKING_FORCE_RATIO = 0.05, 1.0
+#: Lag behind the path from which a foot is blocked whatever the vertical force: an edge pushes up as well [l].
+MAX_SCRAPING_LAG = 0.12
 #: Fraction of the swing until which a blocked foot is lifted over the obstacle; later it is put down in front of it.
 ELEVATING_PHASE = 0.6
 #: Fraction of the swing at which the swing of a blocked foot restarts at most, and duration of its purely vertical
@@ -36,7 +38,7 @@ class StumbleState(Record):
 
     A swing foot that lags behind its path, hardly moves and has a contact force against its path is blocked, most
     likely by a riser.  A foot that lags behind without such a force is just slow, and a foot that the ground pushes
-    upward more than backward has landed early.  Early in its swing a blocked foot is lifted over the obstacle, late in
+    upward more than backward has landed early, unless its path is far ahead.  Early in its swing a blocked foot is lifted over the obstacle, late in
     the swing it is put down in front of it: the two strategies of humans who trip (Eng, Winter and Patla 1994,
     "Strategies for recovery from a trip in early and late swing during human walking").  After that, and after
     footholds off the plane of the feet, all feet are lifted higher, and move up before they move forward, for a while.
@@ -180,7 +182,7 @@ def is_stopped(
     force = vec3(contacts.forces[foot])
     min_force = max(MIN_BLOCKING_FORCE * body.mass * body.gravity / 4.0, contacts.uncertainty)
     opposing_force: float = -(force[0] * u + force[1] * v) / max(speed, 1e-12)
-    max_friction: float = MIN_BLOCKING_FORCE_RATIO * force[2]
+    max_friction: float = MIN_BLOCKING_FORCE_RATIO * force[2] if lag < MAX_SCRAPING_LAG * body.length * speed else 0.0
     return opposing_force > max(min_force, max_friction)
 
 

@@ -20,7 +20,7 @@ from ..robot.legs import make_limbs
 from ..robot.limbs import Limb
 from ..robot.robot import Robot
 from ..urdf.tree import TIE_TOLERANCE, Array
-from .footwork import MAX_INWARD_FRACTION
+from .footwork import MAX_INWARD_FRACTION, NOMINAL_CLEARANCE
 from .gait import Gait, GaitParameters, write_gait_parameters
 from .morphology import FEET, BodyParameters, Morphology, make_body_parameters
 
@@ -79,7 +79,7 @@ USABLE_LENGTH_FRACTION = 0.97
 
 
 class LegWorkspace:
-    """Reachable area of each foot on level ground, while the trunk is level and at its nominal height.
+    """Reachable area of each foot at a height over level ground, while the trunk is level and at its nominal height.
 
     In every direction it ends at the first position which the leg's joints do not reach within their limits, on the
     leg's branch at home, or where the leg is nearly straight.
@@ -94,18 +94,22 @@ class LegWorkspace:
 
     def __init__(self, robot: Robot, morphology: Morphology, poses: LegPoseSolver | None) -> None:
         self._morphology, self._poses, self._limbs = morphology, poses, make_limbs(robot)
-        self._cache: dict[tuple[float, float], Array | None] = {}
+        self._cache: dict[tuple[tuple[float, float], float], Array | None] = {}
 
-    def measure_reach(self, footprint_scale: tuple[float, float]) -> Array | None:
-        """Returns the radius of the workspace (4, N_DIRECTIONS) in each direction [m]; None where it is unknown."""
-        if footprint_scale not in self._cache:
-            self._cache[footprint_scale] = (
-                None if self._poses is None else self._measure_radii(self._poses, footprint_scale)
-            )
-        return self._cache[footprint_scale]
+    def measure_reach(self, footprint_scale: tuple[float, float], height: float = 0.0) -> Array | None:
+        """Returns the radius of the workspace (4, N_DIRECTIONS) in each direction [m]; None where it is unknown.
 
-    def _measure_radii(self, poses: LegPoseSolver, footprint_scale: tuple[float, float]) -> Array:
-        """Measures the radii (4, N_DIRECTIONS) of the workspace [m] by inverse kinematics."""
+        Args:
+            footprint_scale: length and width of the footprint, divided by those at home.
+            height: height of the feet over the ground [l].
+        """
+        key = footprint_scale, height
+        if key not in self._cache:
+            self._cache[key] = None if self._poses is None else self._measure_radii(self._poses, *key)
+        return self._cache[key]
+
+    def _measure_radii(self, poses: LegPoseSolver, footprint_scale: tuple[float, float], height: float) -> Array:
+        """Measures the radii (4, N_DIRECTIONS) of the workspace [m] by inverse kinematics; see `measure_reach`."""
         p, radii = self._morphology, []
         angles = 2.0 * math.pi / N_DIRECTIONS * (np.arange(N_DIRECTIONS) + 0.5)
         distances = MAX_DISTANCE * p.length / N_DISTANCES * np.arange(1, N_DISTANCES + 1)
@@ -117,7 +121,8 @@ class LegWorkspace:
         base = np.array([0.0, 0.0, p.height]) + p.base_offset
         for i, foot in enumerate(FEET):
             positions = np.empty((N_DIRECTIONS, N_DISTANCES, 3))
-            positions[..., :2], positions[..., 2] = p.nominal_stance[i] * footprint_scale + offsets, p.radii[i]
+            positions[..., :2] = p.nominal_stance[i] * footprint_scale + offsets
+            positions[..., 2] = p.radii[i] + height * p.length
             solution = poses.legs[foot].inverse(((positions - base) @ p.heading.T).reshape(-1, 3))
             is_reachable = (
                 np.asarray(solution.reached)
@@ -150,6 +155,10 @@ SWING_SPEED_FRACTION = 0.18
 COMMAND_RESERVE = 0.7
 #: Fraction of the workspace that strides may use: the rest is for footholds that balance needs.
 USABLE_WORKSPACE_FRACTION = 0.95
+#: Height over the ground to which feet are lifted over unknown obstacles [l].
+LIFTED_FOOT_HEIGHT = NOMINAL_CLEARANCE + 0.1
+#: Minimum fraction of a command that is followed on rough ground.
+MIN_ROUGH_FRACTION = 0.25
 #: Maximum speed on ground of known friction, as a multiple of that at which a force toward the center of mass would
 #: leave the friction cone at the ends of a stance.
 FRICTION_SPEED_RATIO = 2.0
@@ -194,6 +203,7 @@ class GaitLimits(Record):
     has_end_support: bool
     is_reach_known: bool
     reach: Matrix  # (4, N_DIRECTIONS) radii of the workspaces of the feet, see `LegWorkspace` [m]
+    lifted_reach: Matrix  # the same for feet at `LIFTED_FOOT_HEIGHT`
 
 
 @compiled()
@@ -244,6 +254,29 @@ def find_stride_scale(reach: Matrix, displacements: Matrix) -> tuple[float, int]
     return min_scale, limiting_foot
 
 
+@compiled(inline=False)
+def find_reach_scale(
+    body: BodyParameters, gait: GaitLimits, reach: Matrix, x: float, y: float, yaw_rate: float
+) -> tuple[float, int]:
+    """Returns the largest factor of a velocity with which all feet stay in their workspaces, and the limiting foot.
+
+    Args:
+        body: parameters of the robot.
+        gait: gait to move with.
+        reach: (4, N_DIRECTIONS) radii of the workspaces [m].
+        x: forward speed [m/s].
+        y: leftward speed [m/s].
+        yaw_rate: yaw rate [rad/s].
+    """
+    displacements, half_stance = zeros(4, 2), 0.5 * compute_stance_time(gait)
+    length_scale, width_scale = gait.timing.footprint_scale[0], gait.timing.footprint_scale[1]
+    for foot in range(4):
+        a, b = body.nominal_stance[foot, 0], body.nominal_stance[foot, 1]
+        displacements[foot, 0] = half_stance * (x - yaw_rate * width_scale * b)
+        displacements[foot, 1] = half_stance * (y + yaw_rate * length_scale * a)
+    return find_stride_scale(reach, displacements)
+
+
 @compiled()
 def is_zero_velocity(velocity: Vector) -> bool:
     """Returns whether all components of a velocity (3,) are zero."""
@@ -278,8 +311,7 @@ def clamp_velocity(
     if not gait.timing.has_swing_phase:
         scale_velocity(velocity, 0.0)
         return LimitReason.NO_STEPPING if is_moving else LimitReason.NONE
-    length_scale, width_scale = gait.timing.footprint_scale[0], gait.timing.footprint_scale[1]
-    reason = LimitReason.NONE
+    width_scale, reason = gait.timing.footprint_scale[1], LimitReason.NONE
     if not legs.can_step_sideways:
         if width_scale != 1.0:
             scale_velocity(velocity, 0.0)
@@ -300,12 +332,7 @@ def clamp_velocity(
     if width_limit < scale:
         scale, reason = width_limit, LimitReason.FEET_CROSS
     if gait.is_reach_known:
-        displacements, half_stance = zeros(4, 2), 0.5 * stance_time
-        for foot in range(4):
-            a, b = body.nominal_stance[foot, 0], body.nominal_stance[foot, 1]
-            displacements[foot, 0] = half_stance * (x - yaw_rate * width_scale * b)
-            displacements[foot, 1] = half_stance * (y + yaw_rate * length_scale * a)
-        reach_scale, foot = find_stride_scale(gait.reach, displacements)
+        reach_scale, foot = find_reach_scale(body, gait, gait.reach, x, y, yaw_rate)
         if reserve * reach_scale < scale:
             scale, reason = reserve * reach_scale, LimitReason(LimitReason.LEG_REACH + foot)
     velocity[0], velocity[1], velocity[2] = scale * x, scale * y, scale * yaw_rate
@@ -316,6 +343,36 @@ def clamp_velocity(
 def clamp_command(body: BodyParameters, legs: LegLimits, gait: GaitLimits, velocity: Vector) -> LimitReason:
     """Scales a commanded velocity (3,) down to the limits of the legs, see `clamp_velocity`, and returns the reason."""
     return LimitReason(clamp_velocity(body, legs, gait, velocity, COMMAND_RESERVE if gait.has_end_support else 1.0))
+
+
+@entry("velocity limits")
+def clamp_velocity_on_rough_ground(
+    body: BodyParameters, legs: LegLimits, gait: GaitLimits, velocity: Vector, extra_clearance: float
+) -> LimitReason:
+    """Limits a velocity on rough ground without a terrain map, and returns the reason.
+
+    Feet are lifted higher there, which takes a part of the path that the joints can cover in a swing, and strides must
+    be within reach of the lifted feet.
+
+    Args:
+        body: parameters of the robot.
+        legs: limits of its legs.
+        gait: gait to move with.
+        velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far; written.
+        extra_clearance: additional clearance of the feet [l].
+    """
+    x, y, yaw_rate = velocity[0], velocity[1], velocity[2]
+    speed = max(compute_max_hip_speed(legs, x, y, yaw_rate), MIN_SPEED)
+    max_stride = max(compute_swing_length(legs, gait) - extra_clearance, 0.0) * body.length
+    scale, reason = max_stride / compute_stance_time(gait) / speed, LimitReason.JOINT_SPEED
+    if gait.is_reach_known:
+        reach_scale, foot = find_reach_scale(body, gait, gait.lifted_reach, x, y, yaw_rate)
+        if reach_scale < scale:
+            scale, reason = reach_scale, LimitReason(LimitReason.LEG_REACH + foot)
+    if scale >= 1.0:
+        return LimitReason.NONE
+    scale_velocity(velocity, max(scale, MIN_ROUGH_FRACTION))
+    return reason
 
 
 @compiled()
@@ -346,7 +403,8 @@ def clamp_velocity_by_friction(
 
 def allocate_gait_limits() -> GaitLimits:
     """Returns a record for the limits of a gait."""
-    return GaitLimits.allocate(timing={"phase_offsets": 4, "footprint_scale": 2}, reach=(4, N_DIRECTIONS))
+    radii = (4, N_DIRECTIONS)
+    return GaitLimits.allocate(timing={"phase_offsets": 4, "footprint_scale": 2}, reach=radii, lifted_reach=radii)
 
 
 #: Minimum path length that a foot must be able to cover in its swing [l], in gaits with end support, in which no foot
@@ -411,9 +469,10 @@ class VelocityLimits:
         """Writes the properties of a gait that limit velocities to a record."""
         write_gait_parameters(limits.timing, gait, self._morphology.time_scale)
         limits.max_stride, limits.has_end_support = gait.max_stride, gait.has_end_support
-        reach = self._workspace.measure_reach(gait.footprint_scale)
-        limits.is_reach_known = reach is not None
-        limits.reach[:] = 0.0 if reach is None else reach
+        for height, radii in ((0.0, limits.reach), (LIFTED_FOOT_HEIGHT, limits.lifted_reach)):
+            reach = self._workspace.measure_reach(gait.footprint_scale, height)
+            limits.is_reach_known = reach is not None
+            radii[:] = 0.0 if reach is None else reach
 
     def gait_limits(self, gait: Gait) -> GaitLimits:
         """Returns the properties of a gait that limit velocities, until the next call with another gait."""

@@ -63,7 +63,7 @@ from .path_reference import PathState, advance_path_reference
 from .progress_monitor import ProgressState, filter_command
 from .slope_limiter import SlopeEvaluation, SlopeState, clamp_velocity_on_ground, update_slope
 from .steering import SteeringState, limit_reference_lead, set_conditions, update_speed_averages, update_steering
-from .stumble_reflex import FootContacts, has_lowered_foot, is_rough
+from .stumble_reflex import FootContacts, compute_extra_clearance, has_lowered_foot, is_rough
 from .trunk_controller import (
     TrunkState,
     is_trunk_moving,
@@ -71,7 +71,14 @@ from .trunk_controller import (
     update_trunk_references,
     write_task_references,
 )
-from .velocity_limits import GaitLimits, LegLimits, LimitReason, clamp_command, is_zero_velocity
+from .velocity_limits import (
+    GaitLimits,
+    LegLimits,
+    LimitReason,
+    clamp_command,
+    clamp_velocity_on_rough_ground,
+    is_zero_velocity,
+)
 
 #: Maximum shift of a foothold from that of the gait [l].
 MAX_FOOTHOLD_SHIFT = 0.25
@@ -261,7 +268,14 @@ def limit_command(w: WalkData, requested: Vector) -> SlopeEvaluation:
 
 @entry("walking")
 def limit_command_on_ground(w: WalkData) -> None:
-    """Clamps the velocity to the limits of slope and friction of the ground."""
+    """Clamps the velocity to the limits of unknown rough ground, and to those of slope and friction of the ground."""
+    stumble = w.footwork.stumble
+    if is_rough(stumble) and not w.parameters.has_map:
+        rough_reason = clamp_velocity_on_rough_ground(
+            w.body, w.legs, w.gait_limits, w.command.velocity, compute_extra_clearance(stumble)
+        )
+        if rough_reason != LimitReason.NONE:
+            w.command.reason = rough_reason
     reason = clamp_velocity_on_ground(w.slope, w.body, w.legs, w.gait_limits, w.command.velocity, w.friction)
     if reason != LimitReason.NONE:
         w.command.reason = reason
