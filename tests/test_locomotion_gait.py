@@ -447,3 +447,22 @@ def test_end_support_detection_agrees_with_exact_arithmetic() -> None:
             fl, fr, rl, rr = ((np.arange(0.5, 100.0) - offset) % 100.0 < duty for offset in offsets)
             gait = Gait("own", 2.0, duty / 100, tuple(offset / 100 for offset in offsets))
             assert gait.has_end_support == bool(((fl | fr) != (rl | rr)).any()), gait
+
+
+def test_a_transition_lasts_until_every_parameter_is_that_of_the_target() -> None:
+    scheduler = GaitScheduler("trot", 0.2)
+    state, target = scheduler.state, scheduler.state.target
+    for field in ("duty_factor", "nominal_period", "phase_offsets", "footprint_scale"):
+        goal = np.atleast_1d(getattr(target, field.removeprefix("nominal_")))
+        for i, value in enumerate(goal.tolist()):
+            for change, is_complete in ((0.0, True), (9e-6, True), (0.1, False), (-0.1, False)):
+                if goal.size == 1:
+                    setattr(state, field, value + change * value)
+                else:
+                    getattr(state, field)[i] = value + change
+                assert scheduler.is_transitioning != is_complete, (field, i, change)
+            if goal.size == 1:
+                setattr(state, field, value)
+            else:
+                getattr(state, field)[i] = value + (2.0 if field == "phase_offsets" else 0.0)  # whole cycles
+            assert not scheduler.is_transitioning

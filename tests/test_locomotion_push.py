@@ -12,6 +12,7 @@ import quaddyn as qd
 from quaddyn.campaigns.walking_campaigns import PushCampaign
 from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.locomotion import Morphology
+from quaddyn.locomotion.com_preview import allocate_com_reference, make_preview_parameters, update_com_reference
 from quaddyn.locomotion.footwork import (
     MAX_INWARD_FRACTION,
     MAX_OUTWARD_OFFSET,
@@ -19,13 +20,21 @@ from quaddyn.locomotion.footwork import (
     allocate_balance,
     compute_nominal_foothold,
 )
+from quaddyn.locomotion.friction_model import PYRAMID_FACE_RATIO, FrictionModel
 from quaddyn.locomotion.gait import GaitScheduler
-from quaddyn.locomotion.ground_plane import allocate_ground_state
+from quaddyn.locomotion.ground_plane import GroundPlane, allocate_ground_state
 from quaddyn.locomotion.leg_margins import measure_leg_lengths
-from quaddyn.locomotion.morphology import make_body_parameters
+from quaddyn.locomotion.morphology import FEET, make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.path_reference import PathReference
+from quaddyn.locomotion.trunk_controller import (
+    FAST_STEP_BASE_FRACTION,
+    GROUND_FORCE_FRACTION,
+    TrunkController,
+    update_trunk_references,
+)
 from quaddyn.locomotion.walking import MAX_FOOTHOLD_SHIFT, MAX_RATE_SCALE, adapt_step_timing
+from quaddyn.wbc import WholeBodyController
 
 DT = 1e-3
 
@@ -60,6 +69,13 @@ def test_error_does_not_grow_over_steps_of_adapted_duration(gait: str, morpholog
     assert clock.rate_scale == MAX_RATE_SCALE
     adapt(clock, p, 0.0, 0.0)
     assert clock.period == own
+
+
+def test_step_timing_of_flight_gaits_is_not_adapted(morphology: Morphology) -> None:
+    clock = make_running_scheduler("running_trot", morphology)
+    assert not clock.vertical_force_profile.is_constant
+    adapt(clock, morphology, morphology.length, 0.0)
+    assert clock.rate_scale == 1.0
 
 
 def test_swings_are_complete_under_varying_rate_scale(morphology: Morphology) -> None:
@@ -105,6 +121,47 @@ def test_foothold_does_not_cross_the_neighboring_foot(seed: int, morphology: Mor
         out, other = side * float(left @ place), side * float(left @ [u, v])
         assert out >= max(0.0, other) + (1.0 - MAX_INWARD_FRACTION) * half - 1e-12
         assert out <= max(half + MAX_OUTWARD_OFFSET * p.length, other + (1.0 - MAX_INWARD_FRACTION) * half) + 1e-12
+
+
+def test_base_weight_is_reduced_and_friction_fully_used_only_during_fast_stepping(
+    morphology: Morphology,
+) -> None:
+    p, robot = morphology, qd.load("go2")
+    body, state = WholeBodyController(robot), qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+    grip, ground = FrictionModel(body), GroundPlane(state.origins(FEET))
+    trunk, course = TrunkController(p, body, grip, p.height), PathReference(ground.points[:, :2].mean(axis=0), 0.0)
+    reference, clock, motion = allocate_com_reference(), GaitScheduler("trot", p.time_scale), allocate_motion()
+    records = clock.state, course.state, p.nominal_stance, ground.points, np.zeros((2, 3)), reference
+    update_com_reference(make_preview_parameters(p), *records)
+    motion.com, motion.velocity = state.com, (0.0, 10.0 * p.speed_scale, 0.0)  # type: ignore[assignment]
+    motion.R_base = np.eye(3)  # type: ignore[assignment]
+
+    def update(hurried: bool) -> None:
+        trunk.state.is_stepping_fast = hurried
+        records = reference, course.state, ground.state, make_body_parameters(p), motion, grip.state
+        update_trunk_references(trunk.state, *records, DT)
+        trunk.write_references()
+
+    own = np.array(body.tasks["base"].weight)
+    for hurried, share, most in (
+        (False, 1.0, PYRAMID_FACE_RATIO),
+        (True, FAST_STEP_BASE_FRACTION, 1.0),
+        (True, FAST_STEP_BASE_FRACTION, 1.0),
+        (False, 1.0, PYRAMID_FACE_RATIO),
+    ):
+        update(hurried)
+        assert np.allclose(body.tasks["base"].weight, share * own)
+        pushed = body.tasks["com"].reference_acceleration[:2]  # type: ignore[attr-defined]
+        assert np.linalg.norm(pushed) == pytest.approx(
+            GROUND_FORCE_FRACTION * most * grip.friction * p.gravity, rel=1e-6
+        )
+    trunk.reduce_base_weight()  # in flight, from fast stepping and back
+    update(True)
+    assert np.allclose(body.tasks["base"].weight, FAST_STEP_BASE_FRACTION * own)
+    trunk.reduce_base_weight()
+    assert np.all(body.tasks["base"].weight < 1e-2 * own)
+    trunk.restore_base_weight()
+    assert np.array_equal(body.tasks["base"].weight, own)
 
 
 def test_case_number_determines_push_and_gait_phase() -> None:
