@@ -17,13 +17,24 @@ import quaddyn as qd
 from quaddyn.control import JointPD
 from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionCommand, LocomotionController, LocomotionMode, Morphology
-from quaddyn.locomotion.gait import GAITS
+from quaddyn.locomotion.gait import GAITS, Gait
 from quaddyn.locomotion.ground_plane import GroundPlane, advance_slope
 from quaddyn.locomotion.morphology import FEET
+from quaddyn.locomotion.path_reference import PathReference, compute_world_velocity
+from quaddyn.locomotion.steering import (
+    SteeringState,
+    allocate_steering_state,
+    is_blocked,
+    limit_reference_lead,
+    set_conditions,
+    update_speed_averages,
+    update_steering,
+)
 from quaddyn.locomotion.trunk_controller import compute_friction_fraction, make_tilt_rotation
 from quaddyn.locomotion.velocity_limits import (
     COMMAND_RESERVE,
     LegPoseSolver,
+    VelocityLimits,
     clamp_velocity,
 )
 from quaddyn.locomotion.walking import is_obstructed
@@ -275,6 +286,46 @@ def test_path_reference_follows_the_command_without_jumps_at_touchdown(
     assert np.max(errors) < 0.06 * p.length
     settled = 0.02 if gait == "trot" else 0.04  # the walk still compensates its start
     assert (com_and_heading(plant)[0] - start)[0] == pytest.approx(wanted[0] * seconds, rel=settled)
+
+
+def steer(
+    steering: SteeringState,
+    legs: VelocityLimits,
+    course: PathReference,
+    ground: GroundPlane,
+    gait: Gait,
+    wanted: np.ndarray,
+    *,
+    is_transitioning: bool = False,
+    is_obstructed: bool = False,
+) -> None:
+    """Moves the velocity of the path reference toward the command, at a friction of 0.6."""
+    set_conditions(steering, 0.6, is_transitioning, is_obstructed)
+    update_steering(steering, legs.body, legs.legs, legs.gait_limits(gait), course.state, ground.state, wanted)
+
+
+def follow(
+    steering: SteeringState, legs: VelocityLimits, course: PathReference, x: float, y: float, yaw: float
+) -> None:
+    """Limits the lead of the path reference over a robot with an error (x, y) and a heading."""
+    limit_reference_lead(steering, legs.body, course.state, float(x), float(y), float(yaw))
+
+
+@pytest.mark.parametrize("turn", [0.0, -1.2])
+def test_robot_below_half_of_its_reference_speed_is_blocked(turn: float) -> None:
+    p, controller = Morphology.from_robot(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
+    legs = controller._quadruped.capability.velocity_limits
+    wanted, way = 0.2 * p.speed_scale * np.array([np.cos(turn), np.sin(turn), 0.0]), 1.0 + turn
+    ground = GroundPlane(np.column_stack((p.nominal_stance, np.zeros(4))))
+    for share, held in ((0.4, True), (0.8, False)):
+        steering, course = allocate_steering_state(DT), PathReference(np.zeros(2), 1.0)
+        for _ in range(3000):
+            u, v = share * np.array(compute_world_velocity(course.state, 0.0))
+            update_speed_averages(steering, legs.body, course.state, float(u), float(v))
+            follow(steering, legs, course, -0.12 * p.length * np.cos(way), -0.12 * p.length * np.sin(way), 1.0)
+            steer(steering, legs, course, ground, GAITS["trot"], wanted)
+        is_faster = bool(np.linalg.norm(course.velocity) > 1.1 * np.linalg.norm(wanted))
+        assert is_blocked(steering, legs.body) is held and is_faster is not held
 
 
 def test_obstacle_contact_or_slip_of_a_foot_obstructs_the_robot() -> None:

@@ -108,6 +108,17 @@ def test_foot_blocked_early_is_raised_before_it_moves_forward(solo12: Robot, est
     assert np.allclose(swing.position[:2], target[:2], atol=1e-9)
 
 
+def test_foot_that_is_pushed_back_stumbles(solo12: Robot) -> None:
+    p = Morphology.from_robot(solo12)
+    stumbles, feet = StumbleState.allocate(**STUMBLE_SHAPES), np.zeros((4, 3))
+    (swings, swing), target = begin_swing(p), np.array([0.6 * p.length, 0.0, 0.0])
+    while swing.progress < 0.5 and not has_restarted(swing):
+        advance(stumbles, p, swings, feet, opposing_force(p))
+        swing.advance(DT, target, SWING)
+        feet[0, 0] -= DT * swing.velocity[0]
+    assert has_restarted(swing)
+
+
 def test_foot_blocked_late_is_put_down_in_place(solo12: Robot) -> None:
     p = Morphology.from_robot(solo12)
     stumbles, swing, feet = blocked_swing(p, 0.65, opposing_force(p))

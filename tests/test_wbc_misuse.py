@@ -27,8 +27,34 @@ from quaddyn.wbc import (
     default_constraints,
 )
 from quaddyn.wbc.constraints.joint_bounds import (
+    JointBoundParameters,
+    acceleration_bounds,
+    is_joint_viable,
     max_bounded_acceleration,
 )
+
+
+def test_acceleration_bounds_of_a_joint_keep_its_range_and_velocity() -> None:
+    """By the motion over the horizon; within the range, beyond its ends, and for speeds beyond the limit."""
+    rng, h, large = np.random.default_rng(0), 0.02, np.full(1, 1e9)
+    times = np.linspace(0.0, h, 101)
+    for viable in (False, True) * 200:
+        speed, recovery = float(rng.uniform(0.5, 3.0)), float(rng.choice([0.02, 0.1]))
+        braking = np.full(1, rng.uniform(20.0, 100.0)) if viable else large
+        ends = np.full(1, -1.0), np.full(1, 1.0)
+        p = JointBoundParameters(h, recovery, viable, *ends, np.full(1, speed), large, braking)
+        q, v = float(rng.uniform(-1.2, 1.2)), float(rng.uniform(-1.0, 1.0) * speed)
+        low, high = acceleration_bounds(p, 0, q, v)
+        for sign, bound in ((1.0, high), (-1.0, low)):
+            distance, toward, a = 1.0 - sign * q, sign * v, sign * bound
+            if (low == high and distance >= 0.0) or a <= -braking[0] * (1.0 - 1e-9):
+                continue  # the ranges of both sides are empty, or the joint brakes as strongly as it can
+            assert toward + h * a <= speed * (1.0 + 1e-9)
+            if distance < 0.0:  # it returns at the speed that ends the violation in the given time, or at its limit
+                assert toward + h * a == pytest.approx(max(distance / recovery, -speed), abs=1e-9)
+            else:
+                assert (toward * times + 0.5 * a * times**2).max() <= distance + 1e-9
+        assert is_joint_viable(p, 0, q, 0.0) == (abs(q) <= 1.0) and not is_joint_viable(p, 0, q, 1.01 * speed)
 
 
 def test_warmup_does_not_change_the_controller(go2: qd.Robot) -> None:
