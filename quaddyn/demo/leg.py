@@ -7,18 +7,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pinocchio as pin
 
+from ..dynamics import Dynamics
 from ..errors import ArgumentError
 from ..kinematics import LegKinematics, LegSolution, reachable_curve
 from ..kinematics.leg_survey import home_knee
 from ..robot.configuration import set_joint_value
 from ..urdf.tree import Array
+from .report import FRAMES_PER_SECOND
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
-
-FRAMES_PER_SECOND = 30.0
 
 
 def show_branches(
@@ -54,7 +53,8 @@ def show_branches(
     branches = sorted(leg.branches, key=lambda names: names != (home_branch, "below"))  # the branch of q_home first
     n_frames = max(3, round(seconds * FRAMES_PER_SECOND / len(branches)))
     curve = reachable_curve(leg, points=n_frames)
-    to_world = _home_base_placement(leg).act
+    home = Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    to_world = home.placement(robot.tree.root.name).apply
     has_several_hips = len({hip for _, hip in branches}) > 1
     start, frame = time.perf_counter(), 0
     for knee, hip in branches:
@@ -95,14 +95,6 @@ def configuration(leg: LegKinematics, angles: Array) -> Array:
             set_joint_value(q, robot.configuration_index(joint.name), joint, 0.0)
         ancestor = robot.bodies[ancestor].parent
     return q
-
-
-def _home_base_placement(leg: LegKinematics) -> pin.SE3:
-    """Returns the placement of the base in the home configuration."""
-    robot = leg.robot
-    data = robot.model.createData()
-    robot.algorithms.framesForwardKinematics(robot.model, data, robot.q_home)
-    return data.oMf[robot.frame_id(robot.tree.root.name)]
 
 
 def _limit_text(solution: LegSolution, i: int) -> str:

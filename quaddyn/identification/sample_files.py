@@ -249,7 +249,8 @@ def _stream_csv(path: Path, robot: Robot, chunk: int, names: Mapping[str, str]) 
     """Yields chunks of a CSV file and the fraction read so far."""
     with open_regular_file(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         size = max(os.fstat(raw.fileno()).st_size, 1)
-        header = [_rename(name, names) for name in _read_header(path, file)]
+        _read_lines(path, file, 1, _MAX_HEADER_CHARACTERS)
+        header = [_rename(name, names) for name in read_csv_header(path)]
         columns, forces, force_application = _assign_columns(path, robot, header)
         line = 2
         while lines := _read_lines(path, file, chunk, _MAX_ENTRY_CHARACTERS * (1 + len(header))):
@@ -263,16 +264,8 @@ def _stream_csv(path: Path, robot: Robot, chunk: int, names: Mapping[str, str]) 
             yield _make_samples(arrays, arrays["tau"], f, force_application), raw.tell() / size
 
 
-def _read_header(path: Path, file: io.TextIOWrapper) -> list[str]:
-    """Returns the names of the columns."""
-    try:
-        return [name.strip() for name in next(csv.reader([_read_line(path, file, _MAX_HEADER_CHARACTERS)]), [])]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ArgumentError(f"{path}: the first line is not a CSV header: {error}") from None
-
-
 def _read_line(path: Path, file: io.TextIOWrapper, max_characters: int) -> str:
-    """Returns the next line, which must be shorter than `most` characters."""
+    """Returns the next line, which must be shorter than `max_characters`."""
     line = file.readline(max_characters)
     if len(line) == max_characters and not line.endswith("\n"):
         raise ArgumentError(
