@@ -465,8 +465,11 @@ def test_incomplete_commands_print_help_and_exit_with_2(
 
 
 @pytest.mark.parametrize("words", [("--version",), ("--help",), ("campaign", "--help"), ("log", "compare", "--help")])
-def test_successful_commands_exit_with_0(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_successful_commands_exit_with_0(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert exit_code_of_main(monkeypatch, *words) == 0
+    assert (capsys.readouterr().out.strip() == qd.__version__) == (words == ("--version",))
 
 
 def interrupt(*arguments: object, **options: object) -> None:

@@ -1223,7 +1223,6 @@ def test_invalid_rank_options_are_rejected(go2: qd.Robot) -> None:
 
 
 # -- misuse of identification -----------------------------------------------------------------------------------------
-RUNNER = CliRunner()
 
 
 @pytest.fixture(scope="module")
@@ -1307,7 +1306,7 @@ def test_other_separators_are_reported(tmp_path: Path, arm: qd.Robot, data: Samp
 @pytest.mark.parametrize("by_index", (False, True))
 def test_output_of_excite_with_added_torques_is_loaded(tmp_path: Path, arm: qd.Robot, by_index: bool) -> None:
     file = tmp_path / "motion.csv"
-    done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(file), "--iterations", "2", "--rate", "20"])
+    done = runner.invoke(app, ["excite", "ur5", "--out", str(file), "--iterations", "2", "--rate", "20"])
     assert done.exit_code == 0
     first, *rest = file.read_text(encoding="utf-8").splitlines()
     tau = ",".join(f"tau {joint}" for joint in (range(arm.nu) if by_index else arm.actuated))
@@ -1362,7 +1361,7 @@ def test_sufficient_motion_identifies_all_parameters(arm: qd.Robot, data: Sample
 def test_identify_command_validates_only_on_held_out_samples(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
     """A single sample cannot be split: the fit is made with a warning."""
     save_samples(tmp_path / "one.csv", arm, data[:1])
-    done = RUNNER.invoke(app, ["identify", str(tmp_path / "one.csv"), "--robot", "ur5", "--json"])
+    done = runner.invoke(app, ["identify", str(tmp_path / "one.csv"), "--robot", "ur5", "--json"])
     whole = json.loads(done.stdout)
     assert done.exit_code == 0 and "held_out" not in whole
     assert any("reserved for validation" in doubt for doubt in whole["doubts"]) and whole["hidden"]
@@ -1375,7 +1374,7 @@ def test_identify_command_lists_unidentifiable_parameters(
     hidden = len(identify(arm, still(arm, 50)).unidentifiable)
     monkeypatch.setattr(identifying, "MAX_LISTED_NAMES", hidden - more)
     save_samples(tmp_path / "still.npz", arm, still(arm, 50))
-    done = RUNNER.invoke(app, ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"])
+    done = runner.invoke(app, ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"])
     said = " ".join(done.output.split())
     assert done.exit_code == 0 and "taken from the file" in said
     assert "more, see --json" not in said if more <= 0 else f"and {more} more, see --json" in said
@@ -1384,8 +1383,8 @@ def test_identify_command_lists_unidentifiable_parameters(
 def test_identify_command_counts_parameters_with_a_deviation_above_their_value(tmp_path: Path, arm: qd.Robot) -> None:
     save_samples(tmp_path / "still.npz", arm, still(arm, 50))
     words = ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"]
-    said = " ".join(RUNNER.invoke(app, words).output.split())
-    found = json.loads(RUNNER.invoke(app, [*words, "--json"]).stdout)["base_parameters"]
+    said = " ".join(runner.invoke(app, words).output.split())
+    found = json.loads(runner.invoke(app, [*words, "--json"]).stdout)["base_parameters"]
     vague = [each for each in found if each["deviation"] is None or each["deviation"] > abs(each["value"])]
     assert 0 < len(vague) < len(found) and f"{len(vague)} of them with a standard deviation above their value" in said
 
@@ -1394,7 +1393,7 @@ def test_identify_command_counts_parameters_with_a_deviation_above_their_value(t
 def test_data_in_degrees_raise_warnings(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
     degrees = 180.0 / np.pi
     save_samples(tmp_path / "deg.csv", arm, Samples(degrees * data.q, degrees * data.v, degrees * data.a, data.tau))
-    done = RUNNER.invoke(app, ["identify", str(tmp_path / "deg.csv"), "--robot", "ur5", "--json"])
+    done = runner.invoke(app, ["identify", str(tmp_path / "deg.csv"), "--robot", "ur5", "--json"])
     assert done.exit_code == 3
     doubts = json.loads(done.stdout)["doubts"]
     assert sum("degrees" in doubt for doubt in doubts) >= 5
@@ -1418,9 +1417,9 @@ def test_unexplained_torques_exit_with_3_and_name_the_cause(
     tau = data.tau[:, order] * [1.0, sign, 1.0, 1.0, 1.0, 1.0]
     save_samples(tmp_path / "wrong.npz", arm, Samples(data.q, data.v, data.a, tau))
     words = ["identify", str(tmp_path / "wrong.npz"), "--robot", "ur5"]
-    done = RUNNER.invoke(app, words)
+    done = runner.invoke(app, words)
     assert done.exit_code == 3 and cause in " ".join(done.output.split())
-    assert RUNNER.invoke(app, [*words, "--held-out", "0"]).exit_code == 0, "nothing was validated"
+    assert runner.invoke(app, [*words, "--held-out", "0"]).exit_code == 0, "nothing was validated"
 
 
 def test_torques_of_another_scale_are_reported_and_exit_with_3(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
@@ -1463,7 +1462,7 @@ def test_good_data_raise_no_warnings(tmp_path: Path, arm: qd.Robot) -> None:
     v, a = 0.5 * slow.v, 0.2 * slow.a
     tau = np.array([dynamics.rnea(*x) for x in zip(q, v, a, strict=True)])
     save_samples(tmp_path / "good.npz", arm, Samples(q, v, a, tau))
-    done = RUNNER.invoke(app, ["identify", str(tmp_path / "good.npz"), "--robot", "ur5", "--json"])
+    done = runner.invoke(app, ["identify", str(tmp_path / "good.npz"), "--robot", "ur5", "--json"])
     assert done.exit_code == 0 and json.loads(done.stdout)["doubts"] == []
 
 
@@ -1484,7 +1483,7 @@ def test_motion_range_warns_of_speeds_and_torques(arm: qd.Robot) -> None:
 
 @pytest.mark.parametrize("options", (["--period", "1e9"], ["--rate", "1e12"], ["--rate", "inf"]))
 def test_motions_with_too_many_samples_are_rejected(tmp_path: Path, options: list[str]) -> None:
-    done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
+    done = runner.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
     assert done.exit_code == 2 and options[0] in done.output and not (tmp_path / "e.csv").exists()
 
 
@@ -1587,3 +1586,9 @@ def test_non_physical_fit_gives_no_robot(true_robot: qd.Robot, tmp_path: Path) -
     with pytest.raises(qd.ModelError):
         wrong.save_urdf(tmp_path / "wrong.urdf")
     assert not (tmp_path / "wrong.urdf").exists()
+
+
+def test_long_motion_at_a_high_rate_is_rejected(tmp_path: Path) -> None:
+    options = ["--period", "3600", "--rate", "1e5"]
+    done = runner.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
+    assert isinstance(done.exception, qd.ArgumentError) and "--period, --rate" in str(done.exception)

@@ -687,3 +687,14 @@ def test_mesh_names_are_searched_up_to_their_length_limits(tmp_path: Path) -> No
     (folder / "link.stl").symlink_to("own.stl")
     (folder / "own.stl").touch()
     assert other.find("link.stl") == (folder / "own.stl", tmp_path, "")
+
+
+def test_inertia_is_rotated_into_the_axes_of_the_link() -> None:
+    link = (
+        '<inertial><origin xyz="0.1 0 0" rpy="0 0 0.5"/><mass value="2"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="2" iyz="0" izz="2.5"/></inertial>'
+    )
+    inertial = parse(pendulum(link=link)).links_by_name["arm"].inertial
+    c, s = np.cos(0.5), np.sin(0.5)
+    expected = [[c * c + 2 * s * s, -c * s, 0], [-c * s, s * s + 2 * c * c, 0], [0, 0, 2.5]]
+    assert inertial is not None and inertial.inertia == pytest.approx(np.array(expected), abs=1e-15)

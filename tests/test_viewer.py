@@ -483,7 +483,9 @@ def test_desired_velocity_is_drawn_beside_the_measured_one(viewer: Viewer, go2: 
     v = np.zeros(go2.nv)
     v[:3] = [0.4, 0, 0]
     viewer.show(go2.q_home, v=v, desired_velocity=[0.0, 0.6, 0.0])
-    shown = read(viewer.record(tmp_path / "page.html")).world()
+    viewer.show(go2.q_home, v=v)
+    take = read(viewer.record(tmp_path / "page.html"))
+    shown, alone = take.world(0), take.world(1)["Velocity/com"]
     measured, wanted = shown["Velocity/com"], shown["Desired/com"]
     assert np.ptp(measured[:, 0]) == pytest.approx(0.2, abs=1e-3), "in half a second"
     assert np.ptp(wanted[:, 1]) == pytest.approx(0.3, abs=1e-3)
@@ -492,6 +494,7 @@ def test_desired_velocity_is_drawn_beside_the_measured_one(viewer: Viewer, go2: 
     assert measured[:, 0].min() == pytest.approx(centre[0], abs=2e-3)
     middle = 0.5 * (measured[:, 1].min() + measured[:, 1].max())
     assert middle == pytest.approx(centre[1], abs=2e-3)
+    np.testing.assert_allclose(0.5 * (alone[:, 1:].min(0) + alone[:, 1:].max(0)), centre[1:], atol=2e-3)
     top = max(points[:, 2].max() for name, points in shown.items() if name.startswith("Robot/"))
     assert top < measured[:, 2].min() < measured[:, 2].max() < wanted[:, 2].max(), "above the robot, one over the other"
 
