@@ -38,10 +38,11 @@ class StumbleState(Record):
 
     A swing foot that lags behind its path, hardly moves and has a contact force against its path is blocked, most
     likely by a riser.  A foot that lags behind without such a force is just slow, and a foot that the ground pushes
-    upward more than backward has landed early, unless its path is far ahead.  Early in its swing a blocked foot is lifted over the obstacle, late in
-    the swing it is put down in front of it: the two strategies of humans who trip (Eng, Winter and Patla 1994,
-    "Strategies for recovery from a trip in early and late swing during human walking").  After that, and after
-    footholds off the plane of the feet, all feet are lifted higher, and move up before they move forward, for a while.
+    upward more than backward has landed early, unless its path is far ahead.  Early in its swing a blocked foot is
+    lifted over the obstacle, late in the swing it is put down in front of it: the two strategies of humans who trip
+    (Eng, Winter and Patla 1994, "Strategies for recovery from a trip in early and late swing during human walking").
+    After that, and after footholds off the plane of the feet, all feet are lifted higher, and move up before they move
+    forward, for a while.
     A stance foot that has left its foothold, off an edge, is lowered again.
     """
 
