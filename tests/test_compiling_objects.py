@@ -21,7 +21,7 @@ from quaddyn.compiler import compilation_units, machine, object_cache
 from quaddyn.compiler.c99 import c_source
 from quaddyn.compiler.compilation_units import CompilationUnit
 from quaddyn.compiler.object_cache import fingerprint, sources
-from quaddyn.errors import ArgumentError
+from quaddyn.errors import ArgumentError, ArgumentTypeError, CompileError
 
 ROOT = str(Path(quaddyn.__file__).parents[1])
 
@@ -433,6 +433,28 @@ def test_all_separate_functions_are_linked_without_records(rules, call):
     call(rules)
     assert linked("separate_rare")
     assert rules.apply(rules.Rule(np.array([3.0, 1.0, 1.0]), np.ones(1)), 2.0) == 18.0
+
+
+def test_separate_functions_do_not_call_separate_functions_of_other_units(rules, tmp_path, monkeypatch):
+    text = """
+        from quaddyn.compiler import Vector, compiled, entry
+        from separate_rare import clear_all
+
+        @compiled(separate="nested")
+        def clear_twice(x: Vector) -> None:
+            clear_all(x)
+    """
+    (tmp_path / "separate_nested.py").write_text(textwrap.dedent(text))
+    importlib.import_module("separate_nested")
+    monkeypatch.delitem(sys.modules, "separate_nested")
+    with pytest.raises(CompileError, match="clear_twice: the function is compiled separately, and calls another"):
+        CompilationUnit.registry.pop("separate_nested").module_text()
+
+
+def test_invalid_arguments_of_entries_with_separate_callees_are_rejected(rules):
+    for arguments in ((None, 1.0), (), (rules.Rule(np.zeros(3), [0.0]), 1.0)):
+        with pytest.raises(ArgumentTypeError, match="apply"):
+            rules.apply(*arguments)
 
 
 def test_separate_functions_are_the_same_in_python_c_and_uncached_machine_code(rules):

@@ -23,7 +23,7 @@ import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from .typed_tree import Function
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: Function from the records of a call to compiled functions.
-Callees = Callable[..., Iterable[Callable[..., Any]]]
+#: Function from the first record of a call to compiled functions.
+Callees = Callable[[Any], Sequence[Callable[..., Any]]]
 
 #: Folder of the package, and the folder of prebuilt objects in it.
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -128,6 +128,7 @@ class Entry:
         self.__compiled__ = DecoratorOptions(False, title if separate else "")
         self._call: Callable[..., Any] | None = None
         self._linked: set[Callable[..., Any]] | None = set()  # separate functions that are linked; None for all
+        self._latest_callees: Sequence[Callable[..., Any]] | None = None  # result of `callees`, which are linked
         unit = CompilationUnit.of_module(function.__module__)
         unit.entries.append(self)
         if separate:
@@ -136,41 +137,45 @@ class Entry:
     def __call__(self, *arguments: Any) -> Any:
         """Calls the machine code, which is compiled first if necessary."""
         call = self._call
-        if call is None or self._linked is not None or _interpreting:
-            call = self._compile_for(arguments)
+        if call is None or _interpreting or (self._linked is not None and self._needs_linking(arguments)):
+            call = self.compile() if self.callees is None or _interpreting else self.compile(self._record(arguments))
         return call(*arguments)
 
-    def compile(self, *records: Any) -> Callable[..., Any]:
+    def compile(self, record: Any = None) -> Callable[..., Any]:
         """Compiles the entry if necessary and returns its machine code as a builtin function, for use in loops.
 
         Args:
-            records: all records that the entry takes, for calls with these alone; functions that are compiled
-                separately and that such calls do not need are not compiled.  Without them, all are.
+            record: the first record that the entry takes, for calls with it alone; functions that are compiled
+                separately and that such calls do not need are not compiled.  None: all are.
         """
         if _interpreting:
             return self.python
-        callees = set(self.callees(*records)) if self.callees and records else None
-        is_linked = self._linked is None or (callees is not None and callees <= self._linked)
+        callees = None if self.callees is None or record is None else self.callees(record)
+        is_linked = self._linked is None or (callees is not None and self._linked.issuperset(callees))
         if self._call is None or not is_linked:
             self._call = CompilationUnit.of_module(self.python.__module__).link_entry(self, callees, self._call)
-            self._linked = None if callees is None or self._linked is None else self._linked | callees
+            self._linked = None if callees is None or self._linked is None else self._linked.union(callees)
+        self._latest_callees = callees
         return self._call
 
+    def _needs_linking(self, arguments: tuple[Any, ...]) -> bool:
+        """Returns whether a call can reach other separate functions than the latest one."""
+        assert self.callees is not None
+        return self.callees(self._record(arguments)) != self._latest_callees
+
+    def _record(self, arguments: tuple[Any, ...]) -> Any:
+        """Returns the first record among the arguments of a call."""
+        position, cls = self._first_record
+        if len(arguments) <= position or type(arguments[position]) is not cls:
+            check_arguments(self, arguments)
+        return arguments[position]
+
     @cached_property
-    def _record_positions(self) -> tuple[int, ...]:
+    def _first_record(self) -> tuple[int, type]:
+        """Position and class of the first record among the parameters."""
         signature = signature_of(self)
         assert signature is not None
-        return tuple(k for k, (_, kind) in enumerate(signature[0]) if isinstance(kind, RecordKind))
-
-    def _compile_for(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """Compiles the entry for a call and returns its machine code."""
-        if self.callees is None or _interpreting:
-            return self.compile()
-        try:
-            return self.compile(*(arguments[k] for k in self._record_positions))
-        except (AttributeError, IndexError, TypeError):  # of `callees`, for invalid arguments
-            check_arguments(self, arguments)
-            raise
+        return next((k, kind.cls) for k, (_, kind) in enumerate(signature[0]) if isinstance(kind, RecordKind))
 
     def bind(self, *records: tuple[Any, ...]) -> Callable[..., Any]:
         """Like `compile`, for calls with the same records: the returned function takes the other arguments alone.
@@ -184,7 +189,7 @@ class Entry:
             ArgumentTypeError: a record does not fit its parameter.
         """
         check_arguments(self, records, records=True)
-        return CompilationUnit.of_module(self.python.__module__).bind(self, records, self.compile(*records))
+        return CompilationUnit.of_module(self.python.__module__).bind(self, records, self.compile(*records[:1]))
 
 
 def entry(
@@ -196,8 +201,9 @@ def entry(
         title: name for messages, such as "whole-body control".
         release: whether to release the global interpreter lock during the call.
         separate: whether other units, too, call the machine code of the entry's unit; see `compiled`.
-        callees: returns the separately compiled functions that a call with given records can reach; other functions in
-            its result are ignored.  None: all that the entry can reach are linked before the first call.
+        callees: returns the separately compiled functions that a call can reach, from the first record among its
+            arguments; other functions in the result are ignored.  None: all that the entry can reach are linked before
+            the first call.
     """
     return lambda function: Entry(function, title, release=release, separate=separate, callees=callees)
 
@@ -524,6 +530,9 @@ class CompilationUnit:
         for f in functions:
             if any(symbol_name(each) in reaching or each in separate for each in f.calls):
                 reaching.add(f.symbol)
+        for each in self.separate_functions:
+            if symbol_name(each) in reaching:
+                raise_compile_error(each, 0, "the function is compiled separately, and calls another one that is")
         parts += [f"@{_reach_name(each)} = constant i8 1" for each in self.entries if symbol_name(each) in reaching]
         text = "\n\n".join([*parts, EPILOGUE]) + "\n"
         return re.sub(r"[^\x00-\x7f]", lambda found: f".u{ord(found[0]):x}", text)  # LLVM's names are ASCII

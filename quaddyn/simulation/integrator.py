@@ -428,11 +428,7 @@ def run_steps(plant: PlantData, torques: Matrix, states: Matrix, resume: bool) -
     return StepResult.DONE
 
 
-@entry(
-    "the contact simulation",
-    release=True,
-    callees=lambda bodies, pushes, terms: closure_functions(terms.joints),
-)
+@entry("the contact simulation", release=True)
 def compute_push_forces_at(
     bodies: KinematicTree, q: Vector, pushes: PointForces, terms: StepTerms, out: Vector
 ) -> None:

@@ -389,7 +389,7 @@ def step_lane(i: int, plant: PlantData, lanes: LaneData, states: Tensor, results
 @entry(
     "the contact simulation of batches",
     release=True,
-    callees=lambda plant, lanes: separate_functions(plant),
+    callees=separate_functions,
 )
 def run_lanes(plant: PlantData, lanes: LaneData, states: Tensor, resume: bool) -> int:
     """Takes all commanded steps of m lanes, one lane after the other, in the memory of one plant.

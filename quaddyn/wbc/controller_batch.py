@@ -315,8 +315,7 @@ class ControllerBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads", "c
 
     def warmup(self) -> None:
         """Compiles or loads the machine code of the ticks, so that a control loop does not have to wait for it."""
-        workspace = self._workspaces[0]
-        compute_lanes.compile(workspace.controller, self._lanes, workspace.friction)
+        compute_lanes.compile(self._workspaces[0].controller)
         for each in (reset_lanes, set_lane_references):
             each.compile()
 

@@ -264,7 +264,7 @@ def compute_lane(
     lanes.outcome[i] = outcome
 
 
-@entry("batches of whole-body controllers", release=True, callees=lambda e, *others: element_functions(e.data))
+@entry("batches of whole-body controllers", release=True, callees=lambda e: element_functions(e.data))
 def compute_lanes(
     e: EmbeddedController,
     lanes: ControllerLanes,

@@ -105,7 +105,7 @@ def store_walker(i: int, lanes: WalkerLanes, work: WalkerWorkspace) -> None:
     store_lane(i, lanes.wbc, work.walker.wbc)
 
 
-@entry("walker", release=True, callees=lambda work, lanes: separate_functions(work.walker))
+@entry("walker", release=True, callees=lambda work: separate_functions(work.walker))
 def compute_walkers(
     work: WalkerWorkspace,
     lanes: WalkerLanes,
@@ -434,7 +434,7 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
 
     def warmup(self) -> None:
         """Compiles or loads the machine code of the ticks, so that a control loop does not have to wait for it."""
-        compute_walkers.compile(self._work, self._lanes)
+        compute_walkers.compile(self._work)
         for each in (request_lanes, select_lane_gaits):
             each.compile()
 
