@@ -59,8 +59,8 @@ class Job:
 #: Arguments of Python for the demo.
 DEMO = ("-m", "quaddyn", "demo", "--headless", "--json", "--seconds", "2")
 JOBS = {
-    "torque": Job("first whole-body torque", ("-c", TORQUE), 5.0, 0.8),
-    "demo": Job("demo, 2 s simulated", DEMO, 10.0, 2.3),
+    "torque": Job("first whole-body torque", ("-c", TORQUE), 4.0, 0.8),
+    "demo": Job("demo, 2 s simulated", DEMO, 7.0, 1.8),
 }
 
 
