@@ -19,8 +19,9 @@ amount.
 **A whole solve** makes up to four attempts, from the cheapest to the most robust (`solve_levels`):
 
 1. `solve_equalities`: projections alone.  If x satisfies all inequalities, it is the solution.
-2. `try_warm_start`: the working sets of the previous problem, level by level.  If they are optimal, the solve is
-  finished.
+2. `try_warm_start`, if the active inequalities of the previous problem are expected to be the same: its working sets,
+  level by level.  If they are optimal, the solve is finished.  If only the last level had any, this comes before the
+  equalities of the last level.
 3. `predict_active_set`: a dual active-set method on a weighted sum of the levels.  Its active rows predict the working
   sets, which are then verified level by level and, where they are not optimal, corrected by a few iterations. If level
   0 is infeasible, `find_least_violation` predicts its violated rows instead; if it was infeasible in the previous
@@ -101,19 +102,13 @@ def violated_side(h: Hierarchy, i: int, x_norm: float) -> int:
 
 
 @compiled()
-def is_warm_start_plausible(h: Hierarchy, warm_start: ByteMatrix, x_norm: float) -> bool:
-    """Returns whether the warm start contains at least half of the inequalities that the equalities alone violate."""
-    violated = 0
-    in_working_sets = 0
-    for i in range(h.p):
-        side = violated_side(h, i, x_norm)
-        if side != 0 and h.work.is_equality[i] == 0:
-            violated += 1
-            for k in range(h.levels + 1):
-                if warm_start[k, i] == side:
-                    in_working_sets += 1
-                    break
-    return 0 < violated <= 2 * in_working_sets
+def find_first_active_level(h: Hierarchy, warm_start: ByteMatrix) -> int:
+    """Returns the first level with a working set in the warm start; the number of levels if there is none."""
+    for k in range(h.levels):
+        for i in range(h.p):
+            if warm_start[k, i] != 0:
+                return k
+    return h.levels
 
 
 @compiled(inline=False)
@@ -136,35 +131,29 @@ def try_warm_start_level(h: Hierarchy, k: int, q: int, warm_start: ByteMatrix) -
 
 
 @compiled(inline=False)
-def try_warm_start(h: Hierarchy, warm_start: ByteMatrix) -> bool:
-    """Returns whether the previous working sets are optimal; if so, the problem is solved, else its state is restored.
+def try_warm_start(h: Hierarchy, warm_start: ByteMatrix, first_level: int) -> bool:
+    """Returns whether the previous working sets are optimal; if so, the problem is solved.
 
     From the first level that had a working set on, each level keeps its previous one, and other limits are ignored.  If
     the resulting x satisfies all of them, it is the optimum: each level reached its optimum under weaker limits without
-    violating the others.
+    violating the others.  Otherwise the state is restored.
 
     Args:
-        h: the hierarchy; x is that of the equalities alone.
+        h: the hierarchy; x is that of the equalities, of the levels above the first one at least.
         warm_start: (levels + 1, p) working sets of the previous problem.
+        first_level: the first level that had a working set.
     """
     n, x, ranks, summary, Q = h.n, h.solution.x, h.solution.ranks, h.solution.summary, h.work.basis
-    saved_basis, role, equalities_norm = h.work.saved_basis, h.work.role, h.solution.summary.equalities_norm
-    gemv_add(h.work.C_at_next, h.work.zeros, x, h.work.C, n, h.p)
-    if not is_warm_start_plausible(h, warm_start, equalities_norm):
-        return False
+    saved_basis, role = h.work.saved_basis, h.work.role
     save_solution(h, h.work.saved_solution)
     for i in range(n):
         for j in range(n):
             saved_basis[i, j] = Q[i, j]
     is_optimal = True
-    any_working_set = False
     q = 0
-    for k in range(h.levels + 1):
-        for i in range(h.p):
-            any_working_set |= warm_start[k, i] != 0
-        if not any_working_set:
-            q += int(ranks[k])
-            continue
+    for k in range(first_level):
+        q += int(ranks[k])
+    for k in range(first_level, h.levels + 1):
         if skip_if_determined(h, k, q):
             continue
         if q == 0:
@@ -174,11 +163,12 @@ def try_warm_start(h: Hierarchy, warm_start: ByteMatrix) -> bool:
             break
         ranks[k] = r
         q += r
-    gemv_add(h.work.C_at_next, h.work.zeros, x, h.work.C, n, h.p)
-    x_norm = max(equalities_norm, norm(x, n))
-    for i in range(h.p):
-        if role[i] != LimitRole.FIXED and violated_side(h, i, x_norm) != 0:
-            is_optimal = False
+    if is_optimal:
+        gemv_add(h.work.C_at_next, h.work.zeros, x, h.work.C, n, h.p)
+        x_norm = max(summary.equalities_norm, norm(x, n))
+        for i in range(h.p):
+            if role[i] != LimitRole.FIXED and violated_side(h, i, x_norm) != 0:
+                is_optimal = False
     if is_optimal:
         summary.path = SolverPath.WARM_START
         flag_infeasible(h)
@@ -267,7 +257,7 @@ def try_violated_warm_start(h: Hierarchy, warm_start: ByteMatrix) -> bool:
     if is_violation_plausible(h, warm_start, x_norm):
         solve_equalities(h, 1, h.levels)
         x_norm = store_equality_solution(h)
-        if try_warm_start(h, warm_start):
+        if try_warm_start(h, warm_start, 0):
             return True
         is_violation_plausible(h, warm_start, x_norm)
     if not find_least_violation(h, warm_start, True, x_norm):
@@ -295,17 +285,28 @@ def solve_levels(h: Hierarchy, warm_start: ByteMatrix, has_warm_start: bool, ref
         if try_violated_warm_start(h, warm_start):
             return
         initialize_solve(h)
+    warm_level = h.levels
+    if may_predict and has_warm_start and h.settings.expects_same_sets and not try_violated:
+        warm_level = find_first_active_level(h, warm_start)
+    # Levels that others follow start from their equalities alone: ill-conditioned ones lose digits over long steps.
+    n_solved = warm_level if warm_level == h.levels - 1 else h.levels
     if not refine:
         clear_solution(h)
-        solve_equalities(h, 0, h.levels)
+        solve_equalities(h, 0, n_solved)
     x_norm = store_equality_solution(h)
-    if not refine and satisfies_inequalities(h, x_norm):
+    if not refine and n_solved == h.levels and satisfies_inequalities(h, x_norm):
         flag_infeasible(h)
         return
     load_inequalities(h)
-    if may_predict:
-        if has_warm_start and not try_violated and try_warm_start(h, warm_start):
+    if warm_level < h.levels and try_warm_start(h, warm_start, warm_level):
+        return
+    if n_solved < h.levels:
+        solve_equalities(h, n_solved, h.levels)
+        x_norm = store_equality_solution(h)
+        if satisfies_inequalities(h, x_norm):
+            flag_infeasible(h)
             return
+    if may_predict:
         first_level = predict_active_set(h, x_norm)
         if first_level < 0 and has_uniform_row_scale(h) and find_least_violation(h, warm_start, False, x_norm):
             if stop_if_infeasible(h):

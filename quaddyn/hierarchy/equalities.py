@@ -244,7 +244,6 @@ def solve_equalities(h: Hierarchy, first: int, last: int) -> None:
     """
     x, ranks, kkt, summary, n = h.solution.x, h.solution.ranks, h.solution.kkt, h.solution.summary, h.n
     if first == 0:
-        reset_basis(h)
         x[:n] = 0.0
         reserve_objectives(h)
         for k in range(h.levels + 1):
@@ -253,6 +252,8 @@ def solve_equalities(h: Hierarchy, first: int, last: int) -> None:
     q = 0
     for k in range(first):
         q += int(ranks[k])
+    if q == 0:
+        reset_basis(h)
     for k in range(first, last):
         if q == n:
             break

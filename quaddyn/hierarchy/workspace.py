@@ -75,6 +75,8 @@ class SolverSettings(NamedTuple):
     max_iterations: int = 500  # bound of the changes of the active set, per level
     feasible_only: bool = False  # whether to stop after an infeasible level 0; x is then only an estimate
     infeasibility_tolerance: float = 1e-9  # violation of a row of level 0, in its unit, above which it is infeasible
+    # Whether the working sets of the warm start are tried before others, which pays off if they seldom change.
+    expects_same_sets: bool = True
 
 
 class SolutionBuffers(NamedTuple):

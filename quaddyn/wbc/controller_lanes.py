@@ -60,8 +60,8 @@ class ControllerLanes(NamedTuple):
         is_rising: (m, contacts) whether each activation is increasing.
         has_request: (m,) whether contacts were requested before.
         has_previous_tick: (m,) whether there was a tick before.
-        eliminated_has_solution: (m,) whether the working sets with eliminated contacts are those of a solution.
-        rows_have_solution: (m,) likewise for those with contacts as rows.
+        eliminated_steadiness: (m,) `FormulationMemory.steadiness` of the working sets with eliminated contacts.
+        rows_steadiness: (m,) likewise of those with contacts as rows.
         needs_min_norm: (m,) as in the memory of the tick.
         skips_elimination: (m,) likewise.
         is_infeasible: (m,) whether level 0 was infeasible in the last tick.
@@ -87,8 +87,8 @@ class ControllerLanes(NamedTuple):
     is_rising: ByteMatrix
     has_request: ByteVector
     has_previous_tick: ByteVector
-    eliminated_has_solution: ByteVector
-    rows_have_solution: ByteVector
+    eliminated_steadiness: ByteVector
+    rows_steadiness: ByteVector
     needs_min_norm: ByteVector
     skips_elimination: ByteVector
     is_infeasible: ByteVector
@@ -149,11 +149,11 @@ def make_controller_lanes(m: int, e: EmbeddedController, friction: Vector) -> Co
 
 
 @compiled()
-def load_working_sets(memory: FormulationMemory, starts: IntVector, working_sets: ByteVector, is_solved: int) -> None:
+def load_working_sets(memory: FormulationMemory, starts: IntVector, working_sets: ByteVector, steadiness: int) -> None:
     """Sets the working sets of one formulation."""
     memory.limit_starts[:] = starts
     memory.current[:] = working_sets
-    memory.has_solution = is_solved != 0
+    memory.steadiness = steadiness
 
 
 @compiled(inline=False)
@@ -175,8 +175,8 @@ def load_lane(i: int, lanes: ControllerLanes, friction: LaneFriction, e: Embedde
             load_friction(e, c, lanes.friction[i, c], friction)
     n_starts, n_limits = len(memory.eliminated.limit_starts), len(memory.eliminated.current)
     starts, working_sets = lanes.limit_starts[i], lanes.working_sets[i]
-    load_working_sets(memory.eliminated, starts[:n_starts], working_sets[:n_limits], lanes.eliminated_has_solution[i])
-    load_working_sets(memory.as_rows, starts[n_starts:], working_sets[n_limits:], lanes.rows_have_solution[i])
+    load_working_sets(memory.eliminated, starts[:n_starts], working_sets[:n_limits], lanes.eliminated_steadiness[i])
+    load_working_sets(memory.as_rows, starts[n_starts:], working_sets[n_limits:], lanes.rows_steadiness[i])
     memory.needs_min_norm = lanes.needs_min_norm[i] != 0
     memory.skips_elimination = lanes.skips_elimination[i] != 0
     e.data.work.summary.is_infeasible = lanes.is_infeasible[i] != 0
@@ -222,8 +222,8 @@ def store_lane(i: int, lanes: ControllerLanes, e: EmbeddedController) -> None:
     lanes.limit_starts[i, n_starts:] = memory.as_rows.limit_starts
     lanes.working_sets[i, :n_limits] = memory.eliminated.current
     lanes.working_sets[i, n_limits:] = memory.as_rows.current
-    lanes.eliminated_has_solution[i] = int(memory.eliminated.has_solution)
-    lanes.rows_have_solution[i] = int(memory.as_rows.has_solution)
+    lanes.eliminated_steadiness[i] = memory.eliminated.steadiness
+    lanes.rows_steadiness[i] = memory.as_rows.steadiness
     lanes.needs_min_norm[i] = int(memory.needs_min_norm)
     lanes.skips_elimination[i] = int(memory.skips_elimination)
     lanes.is_infeasible[i] = int(e.data.work.summary.is_infeasible)

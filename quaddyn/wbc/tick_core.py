@@ -35,9 +35,12 @@ from .reduction import (
 from .row_writing import Item, add_force_equality, add_joint_equality, get_item
 from .tasks.motion_parameters import has_reference, motion_parameters
 from .tick_data import (
+    MAX_STEADINESS,
+    MIN_STEADINESS,
     AffineMaps,
     ContactStateData,
     ControllerModel,
+    FormulationMemory,
     StrictQuantity,
     TickContext,
     TickData,
@@ -241,8 +244,8 @@ def write_fallback_result(data: TickData, result: TickResult) -> None:
 @compiled()
 def clear_working_sets(memory: WorkingSetMemory) -> None:
     """Makes the next tick start without working sets, as a first one."""
-    memory.eliminated.has_solution = False
-    memory.as_rows.has_solution = False
+    memory.eliminated.steadiness = 0
+    memory.as_rows.steadiness = 0
     memory.skips_elimination = False
 
 
@@ -369,7 +372,7 @@ def solve_levels(data: TickData, d: int, contacts_as_rows: bool) -> bool:
     model, memory, work, rows = data.model, data.memory, data.work, data.rows
     own = memory.as_rows if contacts_as_rows else memory.eliminated
     K, p = model.levels + int(memory.needs_min_norm), rows.n_limits
-    has_warm_start = own.has_solution
+    has_warm_start = own.steadiness > 0
     for k in range(model.levels + 2):
         has_warm_start = has_warm_start and own.limit_starts[k] == rows.C_start[k]
         own.limit_starts[k] = rows.C_start[k]
@@ -390,6 +393,7 @@ def solve_levels(data: TickData, d: int, contacts_as_rows: bool) -> bool:
         ITERATIONS_PER_ROW * (d + p),
         not contacts_as_rows,
         CONTACT_VIOLATION_TOLERANCE,
+        own.steadiness >= MIN_STEADINESS,
     )
     solution = SolutionBuffers(
         work.unknowns, matrix(own.current, 0, K + 1, p), matrix(work.multipliers, 0, K + 1, p), work.ranks, work.kkt,
@@ -398,9 +402,22 @@ def solve_levels(data: TickData, d: int, contacts_as_rows: bool) -> bool:
     verified = solve_until_verified(
         problem, settings, matrix(own.previous, 0, K + 1, p), has_warm_start, solution, work.solver
     )
-    own.was_warm_started = has_warm_start
-    own.has_solution = work.summary.has_converged and not work.summary.is_infeasible
+    own.start_steadiness = max(own.steadiness, 1) if has_warm_start else 0
+    own.steadiness = 0
+    if work.summary.has_converged and not work.summary.is_infeasible:
+        own.steadiness = compute_steadiness(own, (K + 1) * p)
     return verified
+
+
+@compiled()
+def compute_steadiness(memory: FormulationMemory, n: int) -> int:
+    """Returns the steadiness after a solve with working sets of n bytes."""
+    if memory.start_steadiness == 0:
+        return MIN_STEADINESS
+    for i in range(n):
+        if memory.current[i] != memory.previous[i]:
+            return max(memory.start_steadiness - 1, 1)
+    return MAX_STEADINESS
 
 
 @compiled(inline=False)

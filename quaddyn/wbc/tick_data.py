@@ -262,6 +262,11 @@ class TickScratch(NamedTuple):
     solver: HierarchyWorkspace
 
 
+#: Smallest `FormulationMemory.steadiness` at which the working sets of the last tick are tried before everything else,
+#: and largest one.
+MIN_STEADINESS, MAX_STEADINESS = 2, 4
+
+
 class FormulationMemory(Record):
     """Working sets of a tick in one of two formulations: with closed contacts eliminated, or as rows of level 0.
 
@@ -270,8 +275,10 @@ class FormulationMemory(Record):
     and are moved to `previous`, from which the solver starts.
     """
 
-    has_solution: bool  # whether `current` led to a solution, so that the next tick may start from it
-    was_warm_started: bool  # whether the last solve started from `previous`
+    # 0 without a solution in `current`; `MAX_STEADINESS` after a solve that kept its working sets; after each one that
+    # changed them one less, but at least 1
+    steadiness: int
+    start_steadiness: int  # the same of `previous`, from which the last solve started; 0 for a start without sets
     limit_starts: IntVector  # (levels + 2,) first limit of each level; if it changed, the working sets do not fit
     previous: ByteVector  # (levels + 2, limits), flat; the last two levels are those of the minimum norm
     current: ByteVector

@@ -28,7 +28,15 @@ from ..urdf.tree import Array
 from . import tick_core
 from .command import OUTCOMES, Command, TickCommand
 from .controller_model import ControllerTables, make_data
-from .tick_data import ElementTable, TickOutcome, TickResult, WorkingSetMemory, result_length, result_views
+from .tick_data import (
+    MIN_STEADINESS,
+    ElementTable,
+    TickOutcome,
+    TickResult,
+    WorkingSetMemory,
+    result_length,
+    result_views,
+)
 from .tick_problem import RowGroup, Status, TickDetails, TickProblem
 from .tick_solver import Resolve, compute_centers_of_pressure
 from .tick_validation import TickStart, WorkingSetArrays, reject, validate_tick
@@ -40,14 +48,17 @@ def snapshot_before_tick(memory: WorkingSetMemory, *, strict: bool) -> WorkingSe
     Working sets that did not lead to a solution are left out: a cold start has the same result.
     """
     formulations = memory.eliminated, memory.as_rows
+    steadiness = np.array([m.start_steadiness for m in formulations])
     limit_starts = np.array(
-        [m.limit_starts if m.was_warm_started else np.full_like(m.limit_starts, -1) for m in formulations]
+        [m.limit_starts if m.start_steadiness > 0 else np.full_like(m.limit_starts, -1) for m in formulations]
     )
     working_sets = [
         m.previous[: len(starts) * max(int(starts[-1]), 0)]
         for m, starts in zip(formulations, limit_starts, strict=True)
     ]
-    return WorkingSetArrays(memory.needs_min_norm, strict and memory.skipped_elimination, limit_starts, *working_sets)
+    return WorkingSetArrays(
+        memory.needs_min_norm, strict and memory.skipped_elimination, limit_starts, steadiness, *working_sets
+    )
 
 
 def flatten_fields(record: Any, prefix: str = "") -> dict[str, Any]:
@@ -120,10 +131,9 @@ def rerun_tick(start: TickStart) -> tuple[int, TickResult]:
     memory = data.memory
     memory.needs_min_norm, memory.skips_elimination = start.memory.needs_min_norm, start.memory.skips_elimination
     saved_sets = start.memory.eliminated, start.memory.as_rows
-    for own, sides, starts in zip(
-        (memory.eliminated, memory.as_rows), saved_sets, start.memory.limit_starts, strict=True
-    ):
-        own.has_solution, own.limit_starts[:], own.current[: len(sides)] = bool(starts[-1] >= 0), starts, sides
+    formulations, steadiness = (memory.eliminated, memory.as_rows), start.memory.steadiness.tolist()
+    for own, sides, starts, value in zip(formulations, saved_sets, start.memory.limit_starts, steadiness, strict=True):
+        own.steadiness, own.limit_starts[:], own.current[: len(sides)] = value, starts, sides
     tasks = len(inputs.force_references)
     size = result_length(nu, nv, nc, model.levels, tasks, len(inputs.parameters))
     values = np.zeros(size + LANE_WIDTH)
@@ -133,7 +143,7 @@ def rerun_tick(start: TickStart) -> tuple[int, TickResult]:
     return outcome, result_views(values[:size], nu, nv, nc, model.levels, tasks)
 
 
-FORMAT_VERSION = 12
+FORMAT_VERSION = 13
 
 #: Largest size of the arrays of a file [bytes].
 MAX_FILE_BYTES = 1 << 26
@@ -339,6 +349,8 @@ def _read(file: IO[bytes]) -> TickRecord:
             "previous.torque": arrays.pop("inputs.previous_torque"),
             "answer.certificate": np.concatenate([arrays.pop("answer.violation"), arrays.pop("answer.kkt")]),
         }
+    if meta["format"] < 13:
+        arrays["memory.steadiness"] = np.where(arrays["memory.limit_starts"][:, -1] >= 0, MIN_STEADINESS, 0)
     if meta["format"] == 9:
         meta |= {"nonviable": meta["outside"], "groups": [{**g, "element": g["owner"]} for g in meta["groups"]]}
     return _make_record(meta, arrays)

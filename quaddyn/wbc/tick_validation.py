@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..compiler import ByteVector, IntMatrix, Vector
+from ..compiler import ByteVector, IntMatrix, IntVector, Vector
 from ..errors import ArgumentError
 from .constraints.collision_distances import PAIR_ENTRIES
 from .constraints.collision_limits import has_invalid_run_ends
@@ -19,7 +19,7 @@ from .controller_model import MAX_LIMB_JOINTS, max_row_counts
 from .element import CUSTOM, Layout, RowCounts
 from .elements import ELEMENT_CLASSES
 from .row_writing import CUSTOM_ROW_HEADER_SIZE
-from .tick_data import ContactStateData, ControllerModel, RigidBodyTerms, TickInputData
+from .tick_data import MAX_STEADINESS, ContactStateData, ControllerModel, RigidBodyTerms, TickInputData
 
 #: Largest number of levels, elements, contacts or velocities; and of entries of the solver's matrices.
 MAX_COUNT, MAX_MATRIX_ENTRIES = 4096, 1 << 24
@@ -35,6 +35,7 @@ class WorkingSetArrays(NamedTuple):
     needs_min_norm: bool  # see `WorkingSetMemory`
     skips_elimination: bool  # whether only contacts as rows are tried
     limit_starts: IntMatrix  # (2, levels + 2) of both formulations, see `FormulationMemory`; -1 without a working set
+    steadiness: IntVector  # (2,) see `FormulationMemory`
     eliminated: ByteVector  # (levels + 2) working sets of all limits, flat, with contacts eliminated
     as_rows: ByteVector  # the same with contacts as rows
 
@@ -137,6 +138,7 @@ def _validate_shapes(t: TickStart) -> None:
         "inputs.force_references": (len(inputs.force_references), nc, 8),
         "inputs.custom_rows": (len(inputs.custom_rows), CUSTOM_ROW_HEADER_SIZE + nv + 6 * nc + nu),
         "memory.limit_starts": (2, m.levels + 2),
+        "memory.steadiness": (2,),
     }  # fmt: skip
     shapes |= {
         f"contacts.{name}": (nc,) for name in c._fields if name not in ("normal", "offset", "surface_normal", "cone")
@@ -168,7 +170,7 @@ def _validate_ranges(t: TickStart) -> None:
         "contacts.offset": FINITE, "contacts.surface_normal": FINITE, "contacts.cone": FINITE,
         "inputs.parameters": NOT_NAN, "previous.exists": (0, 1),
         "previous.torque": NOT_NAN, "inputs.force_references": FINITE,
-        "memory.eliminated": (-1, 1), "memory.as_rows": (-1, 1),
+        "memory.steadiness": (0, MAX_STEADINESS), "memory.eliminated": (-1, 1), "memory.as_rows": (-1, 1),
     }  # fmt: skip
     for field, (low, high) in ranges.items():
         value = np.asarray(_get_field(t, field))
@@ -318,7 +320,7 @@ def _validate_custom_rows(t: TickStart) -> None:
 def _validate_working_sets(memory: WorkingSetArrays, levels: int, limits: int) -> None:
     """Validates the sizes of working sets."""
     for field, sets, end in zip(
-        ("eliminated", "as_rows"), memory[3:], memory.limit_starts[:, -1].tolist(), strict=True
+        ("eliminated", "as_rows"), memory[4:], memory.limit_starts[:, -1].tolist(), strict=True
     ):
         if not -1 <= end <= limits:
             reject("memory.limit_starts", f"up to {limits} limits", end)
