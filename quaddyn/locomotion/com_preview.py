@@ -168,7 +168,7 @@ def sample_loads(
     store8(smallest, now, 0)
     for i in range(1, LANE_WIDTH):
         now[0] = min(now[0], now[i])
-    return now[0]
+    return float(now[0])
 
 
 @compiled()

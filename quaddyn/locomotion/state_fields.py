@@ -64,7 +64,7 @@ class RecordSnapshot(Generic[R]):
     __slots__ = ("_layout", "_memory")
 
     def __init__(self, record: R) -> None:
-        self._memory = memoryview(record.block)
+        self._memory = record.block.data
         self._layout = find_layout(record, address(record.block))
 
     def take(self) -> bytearray:
@@ -93,7 +93,7 @@ def find_layout(record: Record, start: int) -> Layout:
     ]
 
 
-def place_record(layout: Layout, memory: bytearray) -> Any:
+def place_record(layout: Layout, memory: bytearray | NDArray[np.uint8]) -> Any:
     """Returns a record with a known layout in a block of memory; its fields are not validated again."""
     cls, fields = layout
     return tuple.__new__(
