@@ -72,6 +72,26 @@ def find_contacts(
     return [(int(found.spheres[i]), float(found.gaps[i]), found.normals[i].copy()) for i in range(k)]
 
 
+def test_distance_to_a_box_is_that_of_its_nearest_point() -> None:
+    rng = np.random.default_rng(0)
+    R = pin.exp3(rng.normal(size=3))
+    box = Box(np.array([0.3, -0.2, 0.5]), np.array([0.4, 0.6, 0.2]), R)
+    u = np.linspace(-1.0, 1.0, 81)
+    a, b = (x.ravel() for x in np.meshgrid(u, u))
+    faces = [np.insert(np.column_stack((a, b)), axis, side, axis=1) for axis in range(3) for side in (-1.0, 1.0)]
+    skin = (0.5 * box.size * np.concatenate(faces)) @ R.T + box.center
+    for _ in range(200 if NIGHT else 80):
+        c, r = box.center + rng.uniform(-0.5, 0.5, 3), rng.uniform(0.0, 0.05)
+        ((_, gap, normal),) = find_contacts(box, c[None], np.array([r]), 10.0)
+        inside = bool((np.abs(R.T @ (c - box.center)) < 0.5 * box.size).all())
+        distance = np.linalg.norm(skin - c, axis=1).min() * (-1.0 if inside else 1.0)
+        assert abs(gap + r) <= abs(distance) + 1e-12 and (gap + r) * distance > 0.0
+        assert abs(distance) <= np.hypot(gap + r, 0.006)  # samples are half a millimeter to 6 mm apart
+        # moving along the normal closes the gap at the same rate
+        ((_, nearer, _),) = find_contacts(box, (c + 1e-4 * normal)[None], np.array([r]), 10.0)
+        assert nearer - gap == pytest.approx(1e-4, abs=1e-9)
+
+
 @pytest.mark.parametrize("heading", [0.0, 0.7, -2.0])
 def test_slope_rises_and_wall_stands_in_the_given_direction(heading: float) -> None:
     ahead, angle, distance = np.array([np.cos(heading), np.sin(heading), 0.0]), 0.3, 1.5
