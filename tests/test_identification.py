@@ -1435,7 +1435,7 @@ def test_torques_of_another_scale_are_reported_and_exit_with_3(tmp_path: Path, a
         np.testing.assert_allclose(list(found.scaled_torques.values()), factors[2], rtol=0.2)
         assert any("another scale" in x and cause in x for x in found.remarks) is bool(joints)
     save_samples(tmp_path / "motors.npz", arm, Samples(data.q, data.v, data.a, data.tau / 6.0))
-    done = RUNNER.invoke(app, ["identify", str(tmp_path / "motors.npz"), "--robot", "ur5", "--held-out", "0"])
+    done = runner.invoke(app, ["identify", str(tmp_path / "motors.npz"), "--robot", "ur5", "--held-out", "0"])
     assert done.exit_code == 3 and "another scale" in " ".join(done.output.split())
 
 
