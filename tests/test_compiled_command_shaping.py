@@ -91,7 +91,9 @@ def test_compiled_velocity_limits_equal_python(seed: int) -> None:
     velocity = make_velocity(rng)
     assert LimitReason(assert_compiled_equals_python(velocity_limits.clamp_command, body, legs, gait, velocity)).name
     assert_compiled_equals_python(velocity_limits.clamp_velocity, body, legs, gait, velocity, 1.0)
-    assert_compiled_equals_python(velocity_limits.clamp_velocity_on_rough_ground, body, legs, gait, velocity, 0.1)
+    assert_compiled_equals_python(
+        velocity_limits.clamp_velocity_on_rough_ground, body, legs, gait, velocity, 0.13, True
+    )
     assert_compiled_equals_python(velocity_limits.compute_max_hip_speed, legs, *rng.normal(size=3).tolist())
     assert_compiled_equals_python(velocity_limits.compute_swing_length, legs, gait)
 
@@ -125,13 +127,13 @@ def test_feet_stay_within_their_workspaces_ahead_and_back(seed: int) -> None:
     assert used.max() == pytest.approx(1.0) and reason == LimitReason.LEG_REACH + int(used.argmax())
     # On rough ground, with half of the reach of lifted feet, or with joints that cover half a stride.
     lifted = velocity.copy()
-    assert velocity_limits.clamp_velocity_on_rough_ground(body, legs, gait, lifted, 0.1) == reason
+    assert velocity_limits.clamp_velocity_on_rough_ground(body, legs, gait, lifted, 0.15, True) == reason
     np.testing.assert_allclose(lifted, 0.5 * velocity)
     half_speed = 0.5 * velocity_limits.compute_max_hip_speed(legs, x, y, yaw_rate)
     stride = half_speed * velocity_limits.compute_stance_time(gait) / body.length
-    legs.joint_speed = (stride + 0.1) / velocity_limits.SWING_SPEED_FRACTION / (0.5 * gait.timing.period)
+    legs.joint_speed = (stride + 0.15) / velocity_limits.SWING_SPEED_FRACTION / (0.5 * gait.timing.period)
     gait.is_reach_known, lifted[:] = False, velocity
-    joint_reason = velocity_limits.clamp_velocity_on_rough_ground(body, legs, gait, lifted, 0.1)
+    joint_reason = velocity_limits.clamp_velocity_on_rough_ground(body, legs, gait, lifted, 0.15, True)
     assert joint_reason == LimitReason.JOINT_SPEED
     np.testing.assert_allclose(lifted, 0.5 * velocity)
 

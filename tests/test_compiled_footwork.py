@@ -123,11 +123,13 @@ def test_compiled_contact_update_equals_python(seed: int, morphology: Morphology
         random_ground(rng),
         random_contacts(rng),
     )
-    feet, normals = random_feet(rng, f, morphology)
+    (feet, normals), motion = random_feet(rng, f, morphology), allocate_motion()
+    motion.feet[:], motion.foot_velocities[:] = feet, 0.5 * f.swings.velocity
     assert_compiled_equals_python(footwork.update_contacts, f, body, gait, ground, feet, normals, contacts, DT)
     assert_compiled_equals_python(footwork.is_waiting_for_touchdown, f, gait)
     for foot in range(4):
         assert_compiled_equals_python(footwork.is_blocked, f, body, feet, normals, foot)
+        assert_compiled_equals_python(footwork.is_stuck, f, body, motion, normals, foot)
         assert_compiled_equals_python(footwork.is_mid_swing, f, foot)
         assert_compiled_equals_python(footwork.is_grounded, f, foot)
 

@@ -12,8 +12,9 @@ from raising import raises
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.contact_estimation import has_model_mismatch, reset_contact_estimate
-from quaddyn.locomotion.footwork import allocate_footwork, is_blocked
+from quaddyn.locomotion.footwork import allocate_footwork, is_blocked, is_stuck
 from quaddyn.locomotion.morphology import make_body_parameters
+from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.swing import SwingTrajectory, start_swing
 from quaddyn.robot import Robot
 from quaddyn.simulation.terrain import Box, Plane
@@ -75,6 +76,12 @@ def test_late_foot_with_a_faint_force_is_a_touchdown(solo12: Robot) -> None:
     feet[:, 2] += 0.03 * p.length
     # The other one is above its path, and not late.
     assert [is_blocked(footwork, body, feet, up, i) for i in range(4)] == [True, False, False, False]
+    # A foot at rest far above its path is stuck, one that moves down is not.
+    motion = allocate_motion()
+    for height, rate, found in ((0.03, 0.0, False), (0.1, 0.0, True), (0.1, 0.5, False)):
+        motion.feet[:] = footwork.swings.position[0] + [0.0, 0.0, height * p.length]
+        motion.foot_velocities[0, 2] = rate * footwork.swings.velocity[0, 2]
+        assert is_stuck(footwork, body, motion, up, 0) is found and not is_stuck(footwork, body, motion, up, 1)
 
     felt, dynamics = ContactRecords(solo12, DT), qd.Dynamics(solo12)
     plant, standing = qd.Simulation(solo12, dt=DT), qd.WholeBodyController(solo12, dt=DT)

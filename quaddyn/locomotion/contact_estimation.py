@@ -336,6 +336,7 @@ class ContactInputs(Record):
     # Feet that lag behind their paths need less force to count as in contact: the shanks of some robots are so light
     # that a swing foot cannot press harder.
     is_blocked: IntVector  # (4,) whether a foot lags behind its path
+    is_stuck: IntVector  # (4,) whether a foot is far behind its path and hardly moves
     is_mid_swing: IntVector  # (4,) whether a foot is far from the ground
     is_too_fast: IntVector  # (4,) whether a foot is too fast to be in contact, see `is_too_fast`
     is_touching: IntVector  # (4,) whether the sensor of a foot measures contact
@@ -416,7 +417,9 @@ def detect_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs) -> No
     for foot in range(4):
         force = vec3(e.forces[foot]) @ vec3(x.normals[foot])
         update_trigger(e.trigger, foot, e.time, force)
-        is_pressed = x.is_blocked[foot] != 0 and force > min_blocked_force
+        # Feet that meet obstacles raise the error of the estimate: a foot at rest needs no more than the least force.
+        min_force = min_blocked_force if x.is_stuck[foot] == 0 else m.min_blocked_force
+        is_pressed = x.is_blocked[foot] != 0 and force > min_force
         e.in_contact[foot] = int(x.is_too_fast[foot] == 0 and (e.trigger.in_contact[foot] != 0 or is_pressed))
     e.is_known = e.time >= m.startup_time
 
@@ -609,4 +612,5 @@ def make_contact_estimate(robot: Robot, morphology: Morphology, dt: float) -> Co
 
 def allocate_contact_inputs() -> ContactInputs:
     """Returns a record for `estimate_contacts`."""
-    return ContactInputs.allocate(normals=(len(FEET), 3), is_blocked=4, is_mid_swing=4, is_too_fast=4, is_touching=4)
+    feet = dict.fromkeys(("is_blocked", "is_stuck", "is_mid_swing", "is_too_fast", "is_touching"), len(FEET))
+    return ContactInputs.allocate(normals=(len(FEET), 3), **feet)

@@ -29,6 +29,7 @@ from .motion import CentroidalState, Motion
 from .path_reference import PathReference, PathState, compute_foothold
 from .state_fields import RecordSnapshot
 from .stumble_reflex import (
+    BLOCKED_SPEED_FRACTION,
     STUMBLE_SHAPES,
     FootContacts,
     StumbleState,
@@ -104,6 +105,8 @@ FAST_TOUCHDOWN_PHASE, FAST_TOUCHDOWN_HEIGHT = 0.85, 0.03
 MAX_CONTACT_SPEED, MAX_SEPARATION_SPEED = 1.0, 0.5
 #: Minimum distance by which the path of a late foot has moved on into the ground if the foot is blocked [l].
 BLOCKED_FOOT_DEPTH = 0.02
+#: The same for a foot that hardly moves, which is then in contact with the least force [l].
+STUCK_FOOT_DEPTH = 0.06
 #: Maximum time for which the gait waits for a late touchdown, as a fraction of the swing.
 MAX_TOUCHDOWN_DELAY = 0.3
 #: Maximum offset of a foothold from the nominal position under the body: forward or backward and outward [l], and
@@ -229,6 +232,26 @@ def is_blocked(f: FootworkState, body: BodyParameters, feet: Matrix, normals: Ma
         return False
     depth: float = (vec3(feet[foot]) - vec3(f.swings.position[foot])) @ vec3(normals[foot])
     return depth > BLOCKED_FOOT_DEPTH * body.length
+
+
+@entry("contacts and footholds")
+def is_stuck(f: FootworkState, body: BodyParameters, motion: Motion, normals: Matrix, foot: int) -> bool:
+    """Returns whether a late foot hardly moves although its path has continued far below the ground.
+
+    Args:
+        f: state of the footwork.
+        body: lengths and units of the robot.
+        motion: motion of the feet.
+        normals: (4, 3) unit normals of the ground under the feet, world.
+        foot: index of the foot.
+    """
+    if f.swings.is_swinging[foot] == 0 or f.swings.progress[foot] <= 1.0:
+        return False
+    normal = vec3(normals[foot])
+    depth: float = (vec3(motion.feet[foot]) - vec3(f.swings.position[foot])) @ normal
+    rate: float = vec3(motion.foot_velocities[foot]) @ normal
+    path_rate: float = vec3(f.swings.velocity[foot]) @ normal
+    return depth > STUCK_FOOT_DEPTH * body.length and rate > BLOCKED_SPEED_FRACTION * path_rate
 
 
 @entry("contacts and footholds")

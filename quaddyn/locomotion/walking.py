@@ -34,6 +34,7 @@ from .footwork import (
     is_blocked,
     is_grounded,
     is_mid_swing,
+    is_stuck,
     is_too_fast,
     is_waiting_for_touchdown,
     set_foot_reference,
@@ -125,6 +126,9 @@ VELOCITY_FILTER_TIME = 0.2
 #: Time constants of the slope of the ground in blind locomotion: on even ground, and on rough ground or on a known
 #: terrain, where it changes with every step [sqrt(l/g)].
 SLOPE_TIME, ROUGH_SLOPE_TIME = 2.0, 0.75
+#: Height of footholds over the plane of the feet above which strides are limited to the reach of lifted feet [l]; more
+#: than is assumed where a foot has only met an obstacle.
+MIN_HIGH_STEP = 0.125
 #: Height of the center of mass when lying, as a fraction of that at home, and time to stand up or to lie down
 #: [sqrt(l/g)].
 LYING_HEIGHT, RISING_TIME = 0.5, 6.0
@@ -149,6 +153,7 @@ class WalkCommand(Record):
     velocity: Vector  # (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; clamped
     reason: LimitReason
     friction: float  # coefficient of the contact constraints before the tick
+    has_high_steps: bool  # whether the unknown ground has had steps above `MIN_HIGH_STEP` since it was last even
 
 
 class WalkTasks(NamedTuple):
@@ -269,13 +274,14 @@ def limit_command(w: WalkData, requested: Vector) -> SlopeEvaluation:
 @entry("walking")
 def limit_command_on_ground(w: WalkData) -> None:
     """Clamps the velocity to the limits of unknown rough ground, and to those of slope and friction of the ground."""
-    stumble = w.footwork.stumble
-    if is_rough(stumble) and not w.parameters.has_map:
+    command, clearance = w.command, compute_extra_clearance(w.footwork.stumble)
+    command.has_high_steps = clearance > 0.0 and (command.has_high_steps or clearance > MIN_HIGH_STEP)
+    if clearance > 0.0 and not w.parameters.has_map:
         rough_reason = clamp_velocity_on_rough_ground(
-            w.body, w.legs, w.gait_limits, w.command.velocity, compute_extra_clearance(stumble)
+            w.body, w.legs, w.gait_limits, command.velocity, clearance, command.has_high_steps
         )
         if rough_reason != LimitReason.NONE:
-            w.command.reason = rough_reason
+            command.reason = rough_reason
     reason = clamp_velocity_on_ground(w.slope, w.body, w.legs, w.gait_limits, w.command.velocity, w.friction)
     if reason != LimitReason.NONE:
         w.command.reason = reason
@@ -317,6 +323,7 @@ def prepare_contact_inputs(w: WalkData) -> None:
         write_ground_normals(w.ground, x.normals)
     for foot in range(4):
         x.is_blocked[foot] = int(is_blocked(w.footwork, w.body, w.motion.feet, x.normals, foot))
+        x.is_stuck[foot] = int(is_stuck(w.footwork, w.body, w.motion, x.normals, foot))
         x.is_mid_swing[foot] = int(is_mid_swing(w.footwork, foot))
         # On slippery ground, feet in contact slide as fast.
         x.is_too_fast[foot] = int(not is_slippery(w.friction) and is_too_fast(w.body, w.motion, x.normals, foot))
