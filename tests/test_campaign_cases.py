@@ -35,7 +35,7 @@ from quaddyn.campaigns import (
     executors,
     run,
     store,
-    trial_batch,
+    trial_campaign,
     trial_runner,
 )
 from quaddyn.campaigns.binomial_bounds import (
@@ -965,8 +965,8 @@ time.time, time.perf_counter = (lambda: now() + 86400.0), (lambda: perf_counter(
 random.seed(1)
 np.random.seed(1)
 from quaddyn.campaigns.trial_runner import run_trial
-from quaddyn.campaigns.plain_values import decode, encode_record
-from quaddyn.campaigns import trial_batch
+from quaddyn.campaigns.campaign import decode, encode_record
+from quaddyn.campaigns import trial_campaign
 from quaddyn.campaigns.trial import Trial
 print(encode_record(run_trial(decode(Trial, sys.argv[1]))))
 """
@@ -986,7 +986,7 @@ def test_trials_in_one_batch_have_the_records_of_single_runs(monkeypatch: pytest
         dataclasses.replace(first, options=(("controller.payload", "estimated"),), seconds=0.4),
     ]
     alone: list[Trial] = []
-    monkeypatch.setattr(trial_batch, "run_trial", lambda case: alone.append(case) or run_trial(case))
+    monkeypatch.setattr(trial_campaign, "run_trial", lambda case: alone.append(case) or run_trial(case))
     records = VelocityLimitCampaign(robot=("go2",)).run_batch(cases)
     assert [encode_record(record) for record in records] == [encode_record(run_trial(case)) for case in cases]
     assert records[3]["fell"] is not None and alone == [cases[i] for i in (3, 4, 7, 8)]
