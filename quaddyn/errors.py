@@ -35,11 +35,12 @@ class UnknownNameError(QuaddynError, KeyError):
         known: known names.
         meant: the known name of the thing that has `name` elsewhere, such as the foot of a frame of the file; "" if
             there is none.
+        root: name of the root link, which differs from robot to robot, if a frame was sought; "" otherwise.
     """
 
-    def __init__(self, kind: str, name: object, known: Iterable[str], meant: str = "") -> None:
-        self.kind, self.name, self.known, self.meant = kind, name, tuple(known), meant
-        super().__init__(kind, name, self.known, meant)
+    def __init__(self, kind: str, name: object, known: Iterable[str], meant: str = "", root: str = "") -> None:
+        self.kind, self.name, self.known, self.meant, self.root = kind, name, tuple(known), meant, root
+        super().__init__(kind, name, self.known, meant, root)
 
     def __str__(self) -> str:
         if not isinstance(self.name, str):
@@ -48,10 +49,12 @@ class UnknownNameError(QuaddynError, KeyError):
             return f"{self.kind}: expected a name, got the {kind} {self.name}; {meant}"
         if self.meant:
             return f"unknown {self.kind} {self.name!r}; this is the frame of {self.meant!r} in the file; pass that name"
-        return f"unknown {self.kind} {self.name!r}; {_suggest_names(self.name, self.known)}"
+        names = _suggest_names(self.name, self.known)
+        root = f"the root link is {self.root!r}; " if self.root and repr(self.root) not in names else ""
+        return f"unknown {self.kind} {self.name!r}; {root}{names}"
 
-    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, object, tuple[str, ...], str]]:
-        return type(self), (self.kind, self.name, self.known, self.meant)
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, object, tuple[str, ...], str, str]]:
+        return type(self), (self.kind, self.name, self.known, self.meant, self.root)
 
 
 class UnknownAttributeError(QuaddynError, AttributeError):

@@ -561,6 +561,13 @@ def test_generalized_torques_accepts_only_one_finite_real_number_per_motor(tau: 
     raises(qd.ArgumentError, "tau", small.generalized_torques, tau)
 
 
+def test_an_unknown_frame_names_the_root_link_and_the_error_can_be_pickled(small: qd.Robot) -> None:
+    with pytest.raises(qd.UnknownNameError) as caught:
+        small.frame_id("pelvis")
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert f"the root link is '{small.bodies[0].name}'; known:" in str(error)
+
+
 @pytest.mark.parametrize("method", ["frame_id", "velocity_index", "configuration_index"])
 @pytest.mark.parametrize("name", ["FL_claf_joint", "", None, 3, ["FL"]])
 def test_unknown_name_raises_in_every_lookup(method: str, name: object, small: qd.Robot) -> None:

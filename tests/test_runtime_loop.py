@@ -406,6 +406,22 @@ def test_system_clock_waits_until_a_deadline_and_not_after_it() -> None:
     assert clock.now() >= before + 0.01
 
 
+def test_a_clock_that_is_none_is_rejected_with_the_methods_that_it_lacks(go2: qd.Robot) -> None:
+    class Stopwatch:
+        def now(self) -> float:
+            return 0.0
+
+    clock = ManualClock()
+    parts = FakeInterface(go2, clock), ScriptedController(go2, clock)
+    raises(
+        ArgumentTypeError,
+        r"clock: expected a Clock, got Stopwatch without sleep_until\(\)",
+        ControlLoop,
+        *parts,
+        clock=Stopwatch(),
+    )
+
+
 def test_mismatched_parts_are_rejected(go2: qd.Robot) -> None:
     clock = ManualClock()
     with pytest.raises(qd.ArgumentError, match="controller: belongs to another robot"):

@@ -209,8 +209,8 @@ class Robot:
         foot has an offset.
 
         Raises:
-            UnknownNameError: no such name; near matches are listed.  If an index in ``model.frames`` was given, the
-                message states the name of that frame.
+            UnknownNameError: no such name; near matches are listed, and the root link is named.  If an index in
+                ``model.frames`` was given, the message states the name of that frame.
         """
         try:
             return self._frame_ids[name]
@@ -219,7 +219,7 @@ class Robot:
             known: Iterable[str] = self._frame_ids
             if isinstance(given, int | np.integer) and 0 <= given < self.model.nframes:
                 known = (self.model.frames[int(given)].name,)
-            raise UnknownNameError("frame", name, known) from None
+            raise UnknownNameError("frame", name, known, root=self.bodies[0].name) from None
 
     @property
     def frame_names(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import errno
 import time
 from abc import ABC, abstractmethod
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..operating_system import c_library
 
 #: Constants of <time.h>: identifier of the monotonic clock, and flag for absolute deadlines.
@@ -15,7 +15,11 @@ CLOCK_MONOTONIC, TIMER_ABSTIME = 1, 1
 
 
 class Clock(ABC):
-    """Time source of a loop, which can wait for a later time."""
+    """Time source of a loop, which can wait for a later time.
+
+    A clock of your own, such as that of a simulator, is derived from this class and implements `now` and
+    `sleep_until`, and `step_time` if its time advances in steps.
+    """
 
     @property
     def step_time(self) -> float:
@@ -29,6 +33,20 @@ class Clock(ABC):
     @abstractmethod
     def sleep_until(self, time: float) -> None:
         """Returns at `time` [s], or at once if that has passed."""
+
+
+def check_clock(clock: Clock | None) -> Clock:
+    """Returns the clock of a loop, the system clock for None; raises ArgumentTypeError if it is not a `Clock`."""
+    if clock is None:
+        return SystemClock()
+    if not isinstance(clock, Clock):
+        missing = [f"{name}()" for name in ("now", "sleep_until") if not callable(getattr(clock, name, None))]
+        lack = f" without {' and '.join(missing)}" if missing else ""
+        raise ArgumentTypeError(
+            f"clock: expected a Clock, got {type(clock).__name__}{lack}; derive its class from quaddyn.runtime.Clock, "
+            "with the methods now() and sleep_until(time)"
+        )
+    return clock
 
 
 class _Timespec(ctypes.Structure):

@@ -14,7 +14,7 @@ from ..robot.arguments import check_number
 from ..simulation.sensors import Measurement
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array
-from .clock import Clock, SystemClock
+from .clock import Clock, check_clock
 from .controller import Controller
 from .faults import Fault
 from .interface import RobotInterface
@@ -142,7 +142,8 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
         controller: controller of the same robot; its `dt` is the period of the loop.
         operator: source of requests; None: one that requests damping only.
         safety: safety layer of the same robot and period; None: one with default limits.
-        clock: None: the system clock.  A simulated robot is its own clock: pass its interface.
+        clock: object of a class derived from `Clock`; None: the system clock.  A simulated robot is its own clock: pass
+            its interface.
         overrun: reaction to missed deadlines, a value of `OverrunPolicy`.
         decay_ticks: number of missed deadlines over which a command decays to damping.
         real_time: options of the operating system; None: the defaults of `RealTimeOptions`.
@@ -150,6 +151,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
 
     Raises:
         ArgumentError: parts of different robots or periods, or an option out of range.
+        ArgumentTypeError: `interface`, `controller` or `clock` is of no class derived from the one that it needs.
     """
 
     @renamed_parameters(decay="decay_ticks")
@@ -187,7 +189,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
             raise ArgumentError(f"overrun: expected one of repeat, decay, stop, got {overrun!r}")
         if not decay_ticks >= 1:
             raise ArgumentError(f"decay_ticks: expected 1 or more missed deadlines, got {decay_ticks}")
-        self.clock, self.overrun = SystemClock() if clock is None else clock, OverrunPolicy(overrun)
+        self.clock, self.overrun = check_clock(clock), OverrunPolicy(overrun)
         clock_step = self.clock.step_time
         nearest = max(round(self.dt / clock_step), 1) * clock_step if clock_step > 0.0 else self.dt
         if abs(nearest - self.dt) > 1e-6 * self.dt:

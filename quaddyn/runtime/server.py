@@ -8,7 +8,7 @@ from ..deprecation import renamed_attributes, renamed_parameters
 from ..errors import ArgumentError
 from ..robot.arguments import check_number
 from ..strict_attributes import StrictAttributes
-from .clock import Clock, SystemClock
+from .clock import Clock, check_clock
 from .faults import Fault
 from .motor_command import MotorCommand
 from .packet_channel import LinkQuality, PacketChannel
@@ -119,8 +119,11 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         Args:
             clock: None: the system clock.
             keep_running: called before each period; by default always true.
+
+        Raises:
+            ArgumentTypeError: `clock` is not a `Clock`.
         """
-        clock = SystemClock() if clock is None else clock
+        clock = check_clock(clock)
         start, k = clock.now(), 0
         while keep_running():
             self.tick()
