@@ -775,6 +775,21 @@ def test_wrong_time_scale_is_rejected_despite_noise_and_delay_of_the_velocities(
         samples_from_columns(robot, columns)
 
 
+@pytest.mark.parametrize("quantity", ["position", "velocity"])
+def test_a_reversed_joint_is_rejected_by_name_despite_noise(quantity: str) -> None:
+    robot = qd.load("ur5")
+    columns = _noisy_columns(robot, 0)
+    for joint in robot.actuated:
+        columns[f"velocity {joint}"] = columns[f"velocity {joint}"] + 0.3 * np.random.default_rng(1).standard_normal(
+            2500
+        )
+    assert len(samples_from_columns(robot, columns))
+    for joint in robot.actuated:
+        name = f"{quantity} {joint}"
+        with pytest.raises(qd.ArgumentError, match=f"'position {joint}' has the opposite sign of .*'velocity {joint}'"):
+            samples_from_columns(robot, columns | {name: -columns[name]})
+
+
 @pytest.mark.parametrize("cutoff", [None, np.inf])
 def test_correlated_residuals_increase_standard_deviations_and_are_reported(cutoff: float | None) -> None:
     robot = qd.load("ur5")

@@ -139,6 +139,9 @@ MIN_SAMPLES = 20
 #: Ratio of the derivative of the positions to the velocities beyond which, or below its inverse, units are wrong: where
 #: it is known by the correlation of both, and where it is not.
 MAX_VELOCITY_RATIO, MAX_UNCERTAIN_VELOCITY_RATIO = 1.1, 3.0
+#: Correlation of the derivative of the positions and the velocities below which one has the wrong sign, and number of
+#: its standard deviations without a relation of both that it has to differ from 0 as well.
+MAX_OPPOSITE_CORRELATION, OPPOSITE_SIGNIFICANCE = -0.5, 4.0
 #: Joints whose velocities and derivatives of positions are both slower than this are not compared [rad/s or m/s].
 MIN_SPEED = 0.05
 #: Largest range of a position [m] or an angle [rad] of the base of a fixed root: above the noise of motion capture.
@@ -448,7 +451,8 @@ def _make_samples(
     if any(key.startswith("velocity ") for key in keys):
         measured = np.column_stack([column[f"velocity {joint}"] for joint in robot.actuated])
         v[:, robot.actuated_index] = smooth(measured)
-        _check_velocities(robot, derivative[inner], v[inner, robot.actuated_index], log)
+        n_independent = (inner.stop - inner.start) * (1.0 if unbounded else 2.0 * frequency * step)
+        _check_velocities(robot, derivative[inner], v[inner, robot.actuated_index], log, n_independent)
     else:
         v[:, robot.actuated_index] = derivative
     q = np.tile(robot.q_home, (n, 1))
@@ -482,26 +486,35 @@ def _signs(v: Array, *, are_means: bool) -> Array:
     return signs
 
 
-def _check_velocities(robot: Robot, derivative: Array, measured: Array, log: _LogColumns) -> None:
-    """Raises if velocities are not the derivatives of positions, because time or one of them has another unit.
+def _check_velocities(robot: Robot, derivative: Array, measured: Array, log: _LogColumns, n_independent: float) -> None:
+    """Raises if velocities are not the derivatives of positions, because of a wrong unit or a wrong sign.
 
-    Least squares of the derivative by the velocity, and the inverse of those of the velocity by the derivative, bound
-    the ratio of both without noise and delay from below and above, as these reduce the correlation only.
+    With noise only, the correlation of both has the standard deviation ``1 / sqrt(n_independent)``.  Least squares of
+    the derivative by the velocity, and the inverse of those of the velocity by the derivative, bound the ratio of both
+    without noise and delay from below and above, as these reduce the correlation only.
     """
     size, derived = (np.sqrt(np.mean(x**2, axis=0)) for x in (measured, derivative))
     moving = np.flatnonzero(np.maximum(size, derived) >= MIN_SPEED)
     size, derived = np.maximum(size[moving], 1e-3 * MIN_SPEED), derived[moving]
     ratios = derived / size
     cosines = np.mean(measured * derivative, axis=0)[moving] / (size * np.maximum(derived, 1e-3 * MIN_SPEED))
+    opposite = np.flatnonzero(
+        cosines < min(MAX_OPPOSITE_CORRELATION, -OPPOSITE_SIGNIFICANCE / np.sqrt(max(n_independent, 1.0)))
+    )
     excess = np.abs(np.log(np.maximum(ratios, 1e-9)))
     known_excess = excess + np.log(np.maximum(cosines, 1e-9))  # of the bound closer to 1
     wrong = np.flatnonzero(
         (excess > np.log(MAX_UNCERTAIN_VELOCITY_RATIO)) | (known_excess > np.log(MAX_VELOCITY_RATIO))
     )
-    if not len(wrong):
+    if not len(wrong) and not len(opposite):
         return
-    k = int(wrong[excess[wrong].argmax()])
+    k = int(wrong[excess[wrong].argmax()] if len(wrong) else opposite[cosines[opposite].argmin()])
     position, velocity = (log.given[f"{x} {robot.actuated[int(moving[k])]}"] for x in ("position", "velocity"))
+    if not len(wrong):
+        raise ArgumentError(
+            f"{log.source}: the derivative of column {position!r} has the opposite sign of column {velocity!r}; "
+            "reverse the sign of the wrong one"
+        )
     raise ArgumentError(
         f"{log.source}: the derivative of column {position!r} is {ratios[k]:.3g} times column {velocity!r}; the unit "
         "of one of them or of the time is wrong; give units in the names of the columns, such as 'time [ms]'"
