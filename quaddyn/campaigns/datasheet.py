@@ -28,7 +28,7 @@ from .campaign import Failure, campaign_option, case_rng, count_option, encode, 
 from .campaign_runner import Progress, run
 from .store import MEMORY, Store, StoredCase
 from .trial import ALL_PLANTS, Trial
-from .trial_campaign import DEFAULT_COMMAND_SPEED, TrialCampaign
+from .trial_campaign import DEFAULT_COMMAND_SPEED, TrialCampaign, period_option
 from .walking_campaigns import (
     CONTACT_DETECTION_OPTIONS,
     FRICTION_OPTIONS,
@@ -273,7 +273,7 @@ class DataSheet(TrialCampaign):
     directions: int = count_option(8, "number of push directions")
     pilot: int = count_option(12, "trials in a row that a level must pass in the search")
     checks: int = count_option(2, "number of easier levels that are tested afterwards", minimum=0)
-    dt: float = campaign_option(2e-3, "period of controller and plant [s]")
+    dt: float = period_option()
     seed: int = campaign_option(0, "seed of all trials")
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ from ..errors import ArgumentError
 from ..locomotion import LocomotionMode, Morphology
 from ..robot import Robot
 from ..simulation import Simulation
+from ..simulation.plant import MAX_TIME_STEP
 from ..urdf.tree import Array
 from .campaign import (
     Campaign,
@@ -148,6 +149,16 @@ FRAMES_PER_SECOND = 30.0
 def robot_option() -> Any:
     """Returns the option of a campaign with one robot."""
     return campaign_option("go2", "catalogue name or URDF file")
+
+
+def period_option() -> Any:
+    """Returns the option of a campaign for the period of controller and plant."""
+    return campaign_option(
+        2e-3,
+        "period of controller and plant [s]",
+        expected=f"more than 0 and at most {MAX_TIME_STEP:g} s",
+        valid=lambda value: 0.0 < value <= MAX_TIME_STEP,
+    )
 
 
 #: Units of the fields of `Trial` and of the entries of records of `run_trial`.
@@ -304,7 +315,7 @@ class RobotGridCampaign(GridCampaign):
 
     robot: tuple[str, ...] = campaign_option(("go2",), "catalogue names or URDF files")
     plants: tuple[str, ...] = campaign_option(PLANTS, among=ALL_PLANTS)
-    dt: float = campaign_option(2e-3, "period of controller and plant [s]", expected="a positive period [s]")
+    dt: float = period_option()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ from .trial_campaign import (
     SeededGridCampaign,
     draw_velocity,
     error_option,
+    period_option,
     robot_option,
 )
 from .trial_runner import COMMAND_START_TIME, FIELD_LENGTH, LEVEL_LENGTH, N_STAIR_STEPS, check_options
@@ -633,7 +634,7 @@ class RobustnessCampaign(GridCampaign):
     )
     plants: tuple[str, ...] = campaign_option(PLANTS, among=ALL_PLANTS)
     gait: str = campaign_option("trot", "gait of the robot")
-    dt: float = campaign_option(2e-3, "period of controller and plant [s]")
+    dt: float = period_option()
     seed: int = campaign_option(0, "seed of the campaign")
 
     def __post_init__(self) -> None:

@@ -34,6 +34,22 @@ class Verdict:
         """Whether validation accepts the robot and the cross-check, if one was made, finds agreement."""
         return self.robot is not None and not self.refusal and (self.agreement is None or self.agreement.passed)
 
+    @property
+    def failure_reason(self) -> str:
+        """Reason of the rejection, or what the cross-check found to differ; "" if the robot has passed."""
+        if self.refusal or self.passed or self.agreement is None:
+            return self.refusal
+        links = list(dict.fromkeys(deviation.name for deviation in self.agreement.deviations))
+        reasons = [
+            f"{text} {', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"
+            for text, names in (
+                ("differences in", links),
+                ("different results of", list(self.agreement.failed_algorithms)),
+            )
+            if names
+        ]
+        return "; ".join(reasons) or "MuJoCo's importer disagrees"
+
     def to_json(self) -> dict[str, object]:
         """Returns the result as JSON data."""
         out: dict[str, object] = {"source": self.source, "accepted": self.robot is not None, "passed": self.passed}
@@ -116,7 +132,7 @@ def print_summary(verdicts: list[Verdict]) -> None:
         if v.robot is None:
             table.add_row(v.source, f"[red]rejected[/]: {escape(v.refusal)}", "", "", "")
             continue
-        row = [v.source, "[green]passed[/]" if v.passed else f"[red]failed[/]: {escape(v.refusal)}"]
+        row = [v.source, "[green]passed[/]" if v.passed else f"[red]failed[/]: {escape(v.failure_reason)}"]
         row.append(str(len(v.robot.report.warnings)))
         if v.agreement is not None:
             worst = max(v.agreement.ratios, key=v.agreement.ratios.__getitem__)
@@ -149,7 +165,7 @@ def print_report(verdict: Verdict) -> None:
     if verdict.passed:
         out.print("[bold green]accepted[/]")
     else:
-        out.print(f"[bold red]failed[/]: {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
+        out.print(f"[bold red]failed[/]: {escape(verdict.failure_reason)}", highlight=False, soft_wrap=True)
 
 
 def demo_json(report: DemoReport) -> dict[str, object]:
