@@ -1194,7 +1194,7 @@ def test_sweep_changes_one_option_and_nothing_else() -> None:
         (lambda: SweepCampaign(option="plant.integrator", plant="mujoco", disturbance="nix"), "disturbance"),
         (lambda: SweepCampaign(values=()), "values"),
         (lambda: RobustnessCampaign(dt=2.0), r"dt: expected more than 0 and at most 0\.01 s, got 2"),
-        (lambda: PushCampaign(dt=2.0), r"dt: expected more than 0 and at most 0\.01 s, got 2"),
+        (lambda: GaitCampaign(dt=2.0), r"dt: expected more than 0 and at most 0\.01 s, got 2"),
     ],
 )
 def test_invalid_options_are_rejected_before_any_run(make: Callable[[], object], message: str) -> None:
