@@ -561,6 +561,14 @@ def test_generalized_torques_accepts_only_one_finite_real_number_per_motor(tau: 
     raises(qd.ArgumentError, "tau", small.generalized_torques, tau)
 
 
+def test_one_value_of_limits_holds_for_all_joints_with_motors(small: qd.Robot) -> None:
+    text = with_limit(effort="0")
+    robot = qd.load(str(text), limits=qd.Limits(effort=7.0))
+    assert JOINT not in robot.actuated and len(robot.actuated) == small.nu - 1
+    np.testing.assert_array_equal(robot.effort_limits, 7.0)
+    np.testing.assert_array_equal(robot.velocity_limits, np.delete(small.velocity_limits, small.actuated.index(JOINT)))
+
+
 def test_an_unknown_frame_names_the_root_link_and_the_error_can_be_pickled(small: qd.Robot) -> None:
     with pytest.raises(qd.UnknownNameError) as caught:
         small.frame_id("pelvis")

@@ -19,7 +19,7 @@ from safety_in_c import LIMITS, RandomSequences, SafetyInC, differences
 
 import quaddyn as qd
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
-from quaddyn.runtime.faults import FAULT_CODES
+from quaddyn.runtime.faults import FAULT_CODES, Fault
 from quaddyn.runtime.safety_checks import FaultCode
 from quaddyn.simulation import Measurement
 
@@ -422,3 +422,19 @@ def test_accelerometers_in_other_units_are_a_fault(go2: qd.Robot, trot: Trot, sc
         assert fault is not None and fault.name == "IMU unit" and re.search(unit, fault.reason)
     else:
         assert fault is None
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "allowed", "text"),
+    [
+        (FaultCode.POWER_LIMIT, 0.61, 0.5, "is 0.61 W, the limit is 0.5 W"),
+        (FaultCode.POWER_LIMIT, 12345.6, 900.0, "is 12346 W, the limit is 900 W"),
+        (FaultCode.TEMPERATURE_LIMIT, 80.004, 80.0, "80.004 degrees Celsius, the limit is 80"),
+        (FaultCode.VELOCITY_LIMIT, -30.1004, 30.1, "-30.1004 rad/s, the limit is 30.1 rad/s"),
+        (FaultCode.STALE_READING, np.inf, 0.01, "no new reading for inf s"),
+    ],
+)
+def test_faults_tell_values_and_limits_apart(
+    go2: qd.Robot, code: FaultCode, value: float, allowed: float, text: str
+) -> None:
+    assert text in Fault.from_code(code, 0, value, allowed, go2).reason

@@ -62,7 +62,7 @@ def load(
     feet: Mapping[str, str | Foot] | None = None,
     knee_direction: str | Mapping[str, str] | None = None,
     q_home: Array | None = None,
-    limits: Mapping[str, Limits | Mapping[str, float]] | None = None,
+    limits: Limits | Mapping[str, Limits | Mapping[str, float]] | None = None,
     damping: float | Mapping[str, float] | None = None,
     friction: float | Mapping[str, float] | None = None,
     armature: float | Mapping[str, float] | None = None,
@@ -108,8 +108,9 @@ def load(
             legs; else backward where the joint limits permit it.
         q_home: (nq,) home configuration [m, rad].  None: the computed stance.
         limits: by joint name, `Limits` or a mapping with any of lower, upper [rad or m], velocity [rad/s or m/s] and
-            effort [N m or N]; a limit that is not given keeps the value of the file, and inf removes a limit.  None:
-            the values of the file.
+            effort [N m or N]; a limit that is not given keeps the value of the file, and inf removes a limit.  One
+            `Limits` holds for all joints except those whose effort limit is 0 in the file.  None: the values of the
+            file.
         damping: viscous friction [N m s/rad], one value for all joints or by joint name.  None: the values of the file.
         friction: Coulomb friction [N m], one value or by joint name.  None: the values of the file.
         armature: rotor inertia seen at the joint [kg m^2], one value or by joint name.  None: the values of the file.

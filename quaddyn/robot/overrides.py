@@ -18,7 +18,7 @@ from .configuration import independent_joints
 def apply_overrides(
     tree: Tree,
     *,
-    limits: Mapping[str, Limits | Mapping[str, float]] | None,
+    limits: Limits | Mapping[str, Limits | Mapping[str, float]] | None,
     damping: float | Mapping[str, float] | None,
     friction: float | Mapping[str, float] | None,
     armature: float | Mapping[str, float] | None,
@@ -26,8 +26,12 @@ def apply_overrides(
     """Returns the tree with the values of the caller, and the origin of each value."""
     moving = [j for j in tree.joints if j.nv == 1]
     names = [j.name for j in moving]
+    if isinstance(limits, Limits):  # joints without a motor get none
+        limits = {joint.name: limits for joint in moving if joint.limits.effort > 0.0}
     if limits is not None and not isinstance(limits, Mapping):
-        raise ArgumentTypeError(f"limits: expected a mapping from joint to limits, got {type(limits).__name__}")
+        raise ArgumentTypeError(
+            f"limits: expected Limits, or a mapping from joint to limits, got {type(limits).__name__}"
+        )
     for argument, given in (("limits", limits), ("damping", damping), ("friction", friction), ("armature", armature)):
         if isinstance(given, Mapping):
             for name in given:

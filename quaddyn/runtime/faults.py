@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ..robot.robot import Robot
 from .safety_checks import FaultCode, OptionalSensor
 
-#: Name and message of each fault code; messages have the fields {joint}, {value}, {allowed}, {what}, {kind}.
+#: Name and message of each fault code; messages have the fields of `Fault.from_code`.
 FAULT_TEXTS: dict[int, tuple[str, str]] = {
     FaultCode.CONTROLLER_FAILURE: ("controller failed", "the controller raised an exception: {what}"),
     FaultCode.CONTROLLER_OVERRUN: ("controller late", "the controller missed its deadline too often: {what}"),
@@ -27,7 +28,8 @@ FAULT_TEXTS: dict[int, tuple[str, str]] = {
     ),
     FaultCode.ENCODER_INCONSISTENCY: (
         "encoder inconsistent",
-        "joint {joint}: position and integrated velocity differ by {value:+.3g} rad (limit {allowed:.3g} rad)",
+        "joint {joint}: position and integrated velocity differ by {value:+.{digits}g} rad (limit {allowed:.{digits}g} "
+        "rad)",
     ),
     FaultCode.FROZEN_GYROSCOPE: (
         "gyroscope frozen",
@@ -39,30 +41,34 @@ FAULT_TEXTS: dict[int, tuple[str, str]] = {
     ),
     FaultCode.IMU_INCONSISTENCY: (
         "IMU inconsistent",
-        "the rates of the vertical from gyroscope and accelerometer differ by {value:.3g} rad/s (limit "
-        "{allowed:.3g} rad/s); check their units (rad/s, m/s^2) and axes",
+        "the rates of the vertical from gyroscope and accelerometer differ by {value:.{digits}g} rad/s (limit "
+        "{allowed:.{digits}g} rad/s); check their units (rad/s, m/s^2) and axes",
     ),
     FaultCode.EXCESSIVE_TILT: (
         "tilted",
-        "the trunk is tilted by {angle:.0f} degrees (limit {angle_allowed:.0f} degrees)",
+        "the trunk is tilted by {angle:.{angle_digits}g} degrees (limit {angle_allowed:.{angle_digits}g} degrees)",
     ),
-    FaultCode.POSITION_LIMIT: ("position limit", "joint {joint}: {value:.3g} rad beyond its position limit"),
-    FaultCode.VELOCITY_LIMIT: ("velocity limit", "joint {joint}: {value:+.3g} rad/s, the limit is {allowed:.3g} rad/s"),
+    FaultCode.POSITION_LIMIT: ("position limit", "joint {joint}: {value:.{digits}g} rad beyond its position limit"),
+    FaultCode.VELOCITY_LIMIT: (
+        "velocity limit",
+        "joint {joint}: {value:+.{digits}g} rad/s, the limit is {allowed:.{digits}g} rad/s",
+    ),
     FaultCode.TORQUE_LIMIT: (
         "torque limit",
-        "joint {joint}: measured {value:+.3g} N m, the limit is {allowed:.3g} N m",
+        "joint {joint}: measured {value:+.{digits}g} N m, the limit is {allowed:.{digits}g} N m",
     ),
     FaultCode.TORQUE_TRACKING_ERROR: (
         "motor does not follow",
-        "joint {joint}: the measured torque differs from the command by {value:+.3g} N m (limit {allowed:.3g} N m)",
+        "joint {joint}: the measured torque differs from the command by {value:+.{digits}g} N m (limit "
+        "{allowed:.{digits}g} N m)",
     ),
     FaultCode.TEMPERATURE_LIMIT: (
         "temperature limit",
-        "joint {joint}: {value:.0f} degrees Celsius, the limit is {allowed:.0f}",
+        "joint {joint}: {value:.{digits}g} degrees Celsius, the limit is {allowed:.{digits}g}",
     ),
     FaultCode.POWER_LIMIT: (
         "power limit",
-        "the total power of the motors is {value:.0f} W, the limit is {allowed:.0f} W",
+        "the total power of the motors is {value:.{digits}g} W, the limit is {allowed:.{digits}g} W",
     ),
     FaultCode.INVALID_COMMAND: (
         "command not a number",
@@ -140,7 +146,15 @@ class Fault:
             allowed=allowed,
             angle=angle,
             angle_allowed=angle_allowed,
+            digits=_count_digits(value, allowed),
+            angle_digits=_count_digits(angle, angle_allowed),
             what=what,
             kind=SENSOR_NAMES.get(index),
         )
         return cls(code, name, reason, joint, time)
+
+
+def _count_digits(value: float, allowed: float) -> int:
+    """Returns with how many digits, 3 or more, the value is printed without exponent and differs from its limit."""
+    first = max(3, *(len(f"{abs(x):.0f}") if math.isfinite(x) else 0 for x in (value, allowed)))
+    return next((n for n in range(first, 15) if f"{abs(value):.{n}g}" != f"{allowed:.{n}g}"), first)
