@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -714,6 +715,27 @@ def test_checkpoint_or_log_of_another_plant_is_rejected_with_the_differences(kin
         assert plant.q is q and plant.time == time  # the state is unchanged
     with pytest.raises(qd.ArgumentError, match=rf"^log: expected torques of shape \(n, {robot.nu}\) .* got \(2, 3\)"):
         plant.replay(replace(log, tau=np.zeros((2, 3))))
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_a_log_is_not_replayed_with_other_friction_ground_or_contact_law(kind: Plants, tmp_path: Path) -> None:
+    robot = robot_of("solo12")
+    box = Box(center=np.zeros(3), size=np.array([2.0, 2.0, 0.02]))
+    log = kind(robot, friction=0.7).run(Stand(robot), 0.002)
+    law = {"contact": "compliant"} if kind is qd.Simulation else {"contact": "soft"}
+    for each in (log, type(log).load(log.save(tmp_path / "run.npz"))):
+        for other, said in (
+            ({"friction": 0.05}, r"friction 0\.7, in this plant 0\.05"),
+            ({"floor": -1.0}, "terrain floor at 0 m .*, in this plant floor at -1 m"),
+            ({"terrain": [Plane.floor(), box]}, "terrain floor at 0 m .*, in this plant floor at 0 m, Box"),
+            (law, f"contact .*, in this plant {law['contact']}"),
+        ):
+            with pytest.raises(qd.ArgumentError, match=f"^log: was made with other arguments .*{said}"):
+                kind(robot, **{"friction": 0.7, **other}).replay(each)
+        kind(robot, friction=0.7, terrain=[Plane.floor()]).replay(each)
+    kind(robot).replay(
+        replace(log, initial_checkpoint=replace(log.initial_checkpoint, settings=()))
+    )  # earlier versions
 
 
 @pytest.mark.parametrize("kind", PLANTS)

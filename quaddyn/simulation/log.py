@@ -214,7 +214,7 @@ class RecordedRun(ABC):
 
 
 #: Format of the files that `save` writes, and the formats that `load` reads.
-FORMAT, READABLE_FORMATS = 3, (1, 2, 3)
+FORMAT, READABLE_FORMATS = 4, (1, 2, 3, 4)
 #: New names of the classes and of their fields that files of format 1 hold under an old name.
 RENAMED_CLASSES = {"Push": "ActivePush", "TouchingPoint": "ContactPoint"}
 RENAMED_FIELDS = {

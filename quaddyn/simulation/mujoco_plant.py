@@ -110,6 +110,13 @@ class MujocoPlant(Plant, fixed=("model", "data")):
             if not (np.isfinite(value) and value > 0.0):
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
         self._check_integrator(integrator, INTEGRATORS)
+        self._contact_settings = (
+            ("contact", contact if isinstance(contact, str) else str(contact)),
+            ("time_constant", spring_time),
+            ("impratio", impedance_ratio),
+            ("integrator", integrator),
+            ("joint_stops", bool(joint_stops)),
+        )
         self._mujoco = mujoco = import_mujoco()
         spec = make_specification(robot, self._spheres, self.actuators, joint_stops=bool(joint_stops))
         add_terrain(spec, self.terrain, self.friction)

@@ -131,7 +131,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._kinetic, self._energy_data = KineticEnergy(robot.model, rotors), robot.model.createData()
         self._held_system = HeldBodySystem(robot, held_bodies, self.dt, actuators.effort)
         self._exclusive_step, self._joint_units = ExclusiveCall("plant"), JointUnits(robot)
-        self._has_warned_of_depth = False
+        self._has_warned_of_depth, self._terrain_description = False, ""
+        self._contact_settings: tuple[tuple[str, Any], ...] = ()
 
     # -- state -----------------------------------------------------------------------------------------------
     def reset(self, q: Numbers | None = None, v: Numbers | None = None) -> None:
@@ -473,6 +474,17 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             ArgumentError: the log is of a different plant; the message lists the differences, and nothing has changed.
         """
         check_type("log", log, Log, "the Log of a run")
+        recorded = dict(log.initial_checkpoint.settings)
+        differences = [
+            f"{name} {recorded[name]}, in this plant {value}"
+            for name, value in self._settings
+            if name in recorded and recorded[name] != value
+        ]
+        if differences and log.initial_checkpoint.kind == type(self).__name__:
+            raise ArgumentError(
+                f"log: was made with other arguments ({'; '.join(differences)}); replay it in a plant made with "
+                "the same arguments"
+            )
         if np.ndim(log.tau) != 2 or np.shape(log.tau)[1] != self.robot.nu:
             raise ArgumentError(
                 f"log: expected torques of shape (n, {self.robot.nu}) for {self.robot.name}, got {np.shape(log.tau)}"
@@ -500,7 +512,15 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             self._copy_internal_state(),
             tuple(array.copy() for array in persistent_arrays(self._drives)),
             self._held_system.persistent_arrays,
+            self._settings,
         )
+
+    @property
+    def _settings(self) -> tuple[tuple[str, Any], ...]:
+        """Names and values of what a replay needs besides the state: friction, terrain and contact law."""
+        if not self._terrain_description:
+            self._terrain_description = self.terrain.description
+        return ("friction", self._friction), ("terrain", self._terrain_description), *self._contact_settings
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restores a state that `checkpoint` returned; the following steps are equal bit for bit.

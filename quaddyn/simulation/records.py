@@ -57,6 +57,7 @@ class Checkpoint(FrozenArrays):
         inner: internal state of the simulator.
         drives: arrays of the motors with delay or backlash.
         held: arrays of the held bodies.
+        settings: names and values of friction, terrain and contact law; () in logs of earlier versions.
     """
 
     kind: str
@@ -71,6 +72,7 @@ class Checkpoint(FrozenArrays):
     inner: tuple[Any, ...]
     drives: tuple[Any, ...] = ()
     held: tuple[Any, ...] = ()
+    settings: tuple[tuple[str, Any], ...] = ()
 
 
 @renamed_fields(corrections="constraint_corrections", error="integration_error")

@@ -380,6 +380,10 @@ class Simulation(Plant):
             "contact": contact, "spheres": spheres, "soles": soles, "integrator": integrator, "stiffness": stiffness,
             "damping": damping, "creep": creep, "joint_stops": joint_stops,
         }  # fmt: skip
+        self._contact_settings = tuple(
+            (name, self._batch_arguments[name])
+            for name in ("contact", "integrator", "stiffness", "damping", "creep", "joint_stops")
+        )
         if contact not in LAWS:
             raise ArgumentError(f"contact: expected one of {', '.join(LAWS)}, got {contact!r}")
         self._check_integrator(integrator, INTEGRATORS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import warnings
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -617,6 +618,19 @@ class Terrain:
                     f"terrain: expected Plane, Box or HeightField, got {type(surface).__name__} {str(surface)[:40]!r}"
                 )
         _set_field(self, "_bounds", np.array([s.bounds for s in self.surfaces]).reshape(-1, 4).T)
+
+    @property
+    def description(self) -> str:
+        """Kinds of the first surfaces, the heights of level planes [m], and a checksum of all numbers to 1e-9."""
+        names = [
+            f"floor at {float(surface.height(np.zeros(1), np.zeros(1))[0]):g} m"
+            if isinstance(surface, Plane) and surface.normal[2] == 1.0
+            else type(surface).__name__
+            for surface in self.surfaces[:3]
+        ]
+        # -1 for the coefficient of the plant; 0 is added since -0.0 has other bytes.
+        checksum = zlib.crc32(b"".join((np.round(array, 9) + 0.0).tobytes() for array in self.to_arrays(-1.0)))
+        return f"{', '.join(names)} and {len(self.surfaces) - len(names)} more, checksum {checksum:08x}"
 
     @classmethod
     def from_surfaces(cls, terrain: Terrain | Surface | Iterable[Surface]) -> Terrain:
