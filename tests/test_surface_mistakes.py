@@ -435,6 +435,12 @@ def test_angles_in_degrees_and_lengths_in_millimeters_raise_warnings_that_name_t
     for task in (ComTask(robot), FramePositionTask(robot, "FL")):
         with pytest.warns(RuntimeWarning, match=r"reference: position: the height 280 m is .* millimeters"):
             task.reference([0.0, 0.0, 280.0])
+        for height in (28.0, -30.0):
+            with pytest.warns(RuntimeWarning, match=f"the height {height:g} m is .* centimeters") as caught:
+                task.reference([0.0, 0.0, height])
+            assert caught[0].filename == __file__
+        for height in (-2.0, 6.0):  # in a pit, and on a hill
+            task.reference([0.0, 0.0, height])
     with pytest.warns(RuntimeWarning, match=r"^height: .* 150 m .* millimeters"), pytest.raises(qd.ArgumentError):
         qd.LocomotionController(robot).plan_jump(height=150.0)
     with pytest.warns(RuntimeWarning, match=r"^q: 20 m of panda_finger_joint1 .* millimeters"):

@@ -171,16 +171,18 @@ def warn_of_length(
     size: float,
     *,
     what: str = "height",
+    unit: str = "millimeters",
     max_ratio: float = MAX_LENGTH_RATIO,
     stacklevel: int = 3,
 ) -> bool:
-    """Warns if a length [m] seems to be in millimeters; returns whether it does.
+    """Warns if a length [m] seems to be in millimeters or another unit; returns whether it does.
 
     Args:
         argument: name of the argument, for the message.
         length: the length [m].
         size: leg length or another size of the robot [m]; 0 if it is not known.
         what: the quantity, for the message.
+        unit: the likely unit, for the message.
         max_ratio: maximum length, divided by `size`.
         stacklevel: as of `warnings.warn`.
     """
@@ -188,7 +190,7 @@ def warn_of_length(
         return False
     warnings.warn(
         f"{argument}: the {what} {length:g} m is {abs(length) / size:.0f} times the size of the robot, "
-        f"{size:.3g} m: it seems to be in millimeters; pass meters",
+        f"{size:.3g} m: it seems to be in {unit}; pass meters",
         RuntimeWarning,
         stacklevel=stacklevel,
     )

@@ -29,6 +29,9 @@ from ..tick import Rows, Tick
 
 #: Heights above this are compared with the leg length [m].
 MIN_CHECKED_HEIGHT = 1.0
+#: Maximum plausible height above the origin of the world or below it, in leg lengths: that of the trunk in centimeters
+#: is about 80, and terrain seldom rises by more than 25.
+MAX_HEIGHT_RATIO = 25.0
 #: Order of a block: a flag (whether there is a reference position), six vectors of one entry per row, then the
 #: reference position.
 LAYOUT = ("has_reference", "weight", "stiffness", "damping", "mask", "velocity", "acceleration", "position")
@@ -211,7 +214,7 @@ class TaskReferences(TaskGains):
             ArgumentError: a shape does not fit, or an entry is not finite.
 
         Warns:
-            RuntimeWarning: a height of more than 100 leg lengths, which seems to be in millimeters.
+            RuntimeWarning: a height of more than 25 leg lengths, which seems to be in centimeters or millimeters.
         """
         if position is not None:
             self._set_vector("position", self._position, position)
@@ -260,7 +263,7 @@ class TaskReferences(TaskGains):
         self._set_vector("acceleration", self._acceleration, value)
 
     def warn_of_units(self, argument: str, position: Array, *, stacklevel: int) -> None:
-        """Warns if the height in a reference position (size,) seems to be in millimeters.
+        """Warns if the height in a reference position (size,) seems to be in centimeters or millimeters.
 
         Args:
             argument: name of the argument, for the message.
@@ -268,7 +271,14 @@ class TaskReferences(TaskGains):
             stacklevel: as of `warnings.warn`.
         """
         if self.has_height and abs(position[2]) > MIN_CHECKED_HEIGHT:
-            warn_of_length(argument, float(position[2]), scales(self.robot).length, stacklevel=stacklevel)
+            warn_of_length(
+                argument,
+                float(position[2]),
+                scales(self.robot).length,
+                unit="centimeters or millimeters",
+                max_ratio=MAX_HEIGHT_RATIO,
+                stacklevel=stacklevel,
+            )
 
     def _set_vector(self, argument: str, destination: Array, value: object) -> None:
         """Validates `value` and copies it to `destination`; `argument` names it in errors."""
