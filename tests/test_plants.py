@@ -584,6 +584,20 @@ def test_pushes_add_up_expire_and_are_validated(kind: Plants) -> None:
     raises(qd.ArgumentError, "duration", plant.push, "base_link", f, duration=0.0)
 
 
+def test_pushes_and_periods_in_other_units_give_a_warning() -> None:
+    plant = qd.Simulation(robot_of("solo12"))
+    with pytest.warns(RuntimeWarning, match="^duration: 100 s seems to be in milliseconds") as caught:
+        plant.push("base_link", [0.0, 60.0, 0.0], duration=100)
+    assert caught[0].filename == __file__
+    with pytest.warns(RuntimeWarning, match="^force: 6e\\+04 N is .* times the weight .* pass newtons") as caught:
+        plant.push("base_link", [0.0, 6e4, 0.0], duration=0.1)
+    assert caught[0].filename == __file__
+    with pytest.warns(RuntimeWarning, match="^control_dt: 2 s seems to be in milliseconds"):
+        raises(qd.ArgumentTypeError, "controller", plant.run, None, 4.0, control_dt=2.0)
+    for force, duration in ((5.0, np.inf), (5.0, 15.0), (5e3, 1e-3)):  # a constant load, and an impact
+        plant.push("base_link", [0.0, force, 0.0], duration=duration)
+
+
 # -- motors --------------------------------------------------------------------------------------------------------
 def test_driving_torque_falls_from_corner_speed_to_no_load_speed() -> None:
     robot = robot_of("double_pendulum_simple")

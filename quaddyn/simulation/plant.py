@@ -20,7 +20,8 @@ from ..errors import ArgumentError, ArgumentTypeError, DivergenceError, UnknownN
 from ..exclusive_call import ExclusiveCall
 from ..robot.arguments import Numbers, check_number, check_type, check_vector, check_wrench
 from ..robot.robot import Robot
-from ..robot.units import JointUnits
+from ..robot.units import JointUnits, warn_of_time
+from ..robot.validation import GRAVITY
 from ..strict_attributes import StrictAttributes
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators, make_drives, persistent_arrays, reset_drives
@@ -39,6 +40,11 @@ TORQUE_CHECK_INTERVAL = 128
 #: Maximum plausible depth of a contact sphere below the ground at the start, divided by the height of the base in the
 #: home configuration.
 MAX_START_DEPTH = 0.2
+#: Largest plausible duration of a push that ends, and period of a controller [s].
+MAX_PLAUSIBLE_PUSH_TIME, MAX_PLAUSIBLE_PERIOD = 20.0, 0.5
+#: A push seems to be in another unit if its force is above the first number of weights of the robot, and it changes the
+#: velocity of the robot by more than the second number [m/s]: impacts of a few milliseconds may have large forces.
+MAX_WEIGHT_RATIO, MAX_VELOCITY_CHANGE = 50.0, 50.0
 #: Maximum time step [s], in which a joint at 10 rad/s turns by 6 degrees.
 MAX_TIME_STEP = 0.01
 
@@ -394,17 +400,34 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         Raises:
             ArgumentError: a force of a wrong shape or not finite, or a duration that is not positive.
             UnknownNameError: no frame of that name.
+
+        Warns:
+            RuntimeWarning: a duration that seems to be in milliseconds, or a force that seems to be in another unit.
         """
         duration = check_number("duration", duration)
         if not duration > 0.0:
             raise ArgumentError(f"duration: expected a positive time [s], got {duration}")
+        wrench = self._make_wrench(frame, force)
+        warn_of_time("duration", duration, MAX_PLAUSIBLE_PUSH_TIME)
+        self._warn_of_force(float(np.linalg.norm(wrench[:3])), duration)
         if len(self._pushes) >= self.MAX_PUSHES:
             raise ArgumentError(
                 f"push: {self.MAX_PUSHES} pushes are active already, which is the maximum; use shorter durations, or "
                 "reset, which ends all pushes"
             )
         steps = max(round(duration / self.dt), 1) if duration / self.dt < np.inf else np.inf
-        self._pushes += (ActivePush(frame, self._make_wrench(frame, force), self._steps + steps),)
+        self._pushes += (ActivePush(frame, wrench, self._steps + steps),)
+
+    def _warn_of_force(self, force: float, duration: float) -> None:
+        """Warns if the size of the force [N] of a push for a time [s] seems to be in another unit."""
+        mass = self.robot.mass
+        if force > MAX_WEIGHT_RATIO * GRAVITY * mass and force * duration > MAX_VELOCITY_CHANGE * mass:
+            warnings.warn(
+                f"force: {force:.3g} N is {force / (GRAVITY * mass):.0f} times the weight of the robot, and seems to "
+                "be in another unit; pass newtons",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     @renamed_parameters(lost_levels="record_residuals", seconds="duration", watch="on_tick")
     def run(
@@ -436,7 +459,12 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             ArgumentError: `duration` and `control_dt` are not whole multiples, the controller or command has a `dt`
                 other than `control_dt`, or the torques are rejected by `step`.
             DivergenceError: the state became non-finite.
+
+        Warns:
+            RuntimeWarning: a `control_dt` that seems to be in milliseconds.
         """
+        if control_dt is not None:
+            warn_of_time("control_dt", check_number("control_dt", control_dt), MAX_PLAUSIBLE_PERIOD)
         steps_per_tick = (
             1
             if control_dt is None
