@@ -48,6 +48,11 @@ class Controller(StrictAttributes):
         """Reason for which the controller has aborted, such as a fall; the loop then damps. "" while it works."""
         return ""
 
+    @property
+    def velocity_limit(self) -> str:
+        """How and why the last `compute` limited the requested velocity, for the report of the loop; "" if not."""
+        return ""
+
     def warmup(self) -> None:
         """Compiles and allocates everything before the first command is written."""
 

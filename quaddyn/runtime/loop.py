@@ -97,6 +97,7 @@ class LoopReport:
             arrived in time, see `RobotInterface.silences`.
         stamp_unit: unit in which time stamps of readings seem to be, such as "milliseconds", if readings were rejected
             because of it; otherwise "".
+        velocity_limit: how and why the controller limited the requested velocity at the end; "" if it did not.
     """
 
     statistics: LoopStatistics
@@ -107,11 +108,14 @@ class LoopReport:
     stage_reason: str = ""
     silences: int = 0
     stamp_unit: str = ""
+    velocity_limit: str = ""
 
     def __str__(self) -> str:
         end = f"ended in {self.stage.value!r}" + (f", because {self.end_reason}" if self.end_reason else "")
         fault = "no fault" if self.fault is None else str(self.fault)
         lines = [str(self.statistics), f"{end}; {fault}", *filter(None, (self.stage_reason,)), *self.real_time]
+        if self.velocity_limit:
+            lines.insert(2, f"the requested velocity was limited: {self.velocity_limit}")
         if self.silences:
             cause = "ticks were late" if self.statistics.overruns else "commands were lost, or its period is shorter"
             lines.insert(
@@ -278,6 +282,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
             self._explain_stage(),
             silences,
             self._time_stamp_filter.likely_unit,
+            self.controller.velocity_limit if self.stage is Stage.RUN else "",
         )
 
     def _explain_stage(self) -> str:

@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..estimation import BaseEstimator
 from ..estimation.invariant_filter import find_loaded_feet, is_valid_state
 from ..kinematics import LegKinematics
-from ..locomotion import LocomotionController
+from ..locomotion import LocomotionCommand, LocomotionController
 from ..locomotion.modes import LocomotionMode
 from ..robot.arguments import check_number
 from ..robot.home import JointPositions
@@ -101,6 +101,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         )
         self._status = ""
         self._estimate: tuple[Array, Array] | None = None
+        self._run_command: LocomotionCommand | None = None
         self._restart(self._joints.of(robot.q_home))
 
     def _restart(self, position: Array) -> None:
@@ -109,7 +110,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         self._gravity_sum = np.zeros(3)
         self._stance_feet: tuple[str, ...] = self.robot.feet
         self._is_settled = self._is_lying = False
-        self._status, self._failure_reason, self._estimate = "", "", None
+        self._status, self._failure_reason, self._estimate, self._run_command = "", "", None, None
         self._sent_commands.clear()
         self._last_reading_time, self._n_missing_readings = math.nan, 0
 
@@ -153,6 +154,12 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         """Reason "the robot has fallen" after a fall, else ""."""
         return self._failure_reason
 
+    @property
+    def velocity_limit(self) -> str:
+        """Text of the last `LocomotionCommand` if it limits the velocity that the operator requested, else ""."""
+        command = self._run_command
+        return str(command) if command is not None and command.is_limited else ""
+
     def warmup(self) -> None:
         """Compiles everything, and computes some ticks of each stage without a robot."""
         self.locomotion.warmup(quiet=True)
@@ -188,6 +195,7 @@ class WalkingController(Controller, fixed=("robot", "dt", "locomotion", "estimat
         requested_velocity = velocity if stage is RUN else (0.0, 0.0, 0.0)
         command = self.locomotion.compute(state, requested_velocity, measured_contacts=measured_contacts)
         wbc_command = command.wbc_command
+        self._run_command = command if stage is RUN else None
         self._sent_commands.append(wbc_command)
         self._estimate = state.writable_coordinates()
         self._status = command.mode.value if wbc_command is None else wbc_command.outcome
