@@ -8,6 +8,7 @@ import dataclasses
 import importlib.util
 import json
 import pickle
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -567,6 +568,24 @@ def test_one_value_of_limits_holds_for_all_joints_with_motors(small: qd.Robot) -
     assert JOINT not in robot.actuated and len(robot.actuated) == small.nu - 1
     np.testing.assert_array_equal(robot.effort_limits, 7.0)
     np.testing.assert_array_equal(robot.velocity_limits, np.delete(small.velocity_limits, small.actuated.index(JOINT)))
+
+
+@pytest.mark.parametrize(
+    ("losses", "reasons"),
+    [
+        ({"friction": 23.0}, ["friction=23 of 12 joints .* takes more than 50 % of the effort limit"]),
+        ({"armature": {JOINT: 50.0}}, [rf"armature=50 of 1 joints \({JOINT}\) needs more than 5 s"]),
+        ({"damping": 500.0}, ["damping=500 of 12 joints .* below 2 % of its velocity limit"]),
+        ({"friction": 5.0, "armature": 0.3, "damping": 3.0}, []),
+    ],
+)
+def test_losses_that_the_motors_cannot_overcome_are_reported(losses: dict[str, Any], reasons: list[str]) -> None:
+    found = [
+        f.reason for f in qd.load("go2", **losses).report.warnings if re.match("friction|armature|damping", f.reason)
+    ]
+    assert len(found) == len(reasons)
+    for reason, text in zip(reasons, found, strict=True):
+        assert re.match(reason, text), text
 
 
 def test_an_unknown_frame_names_the_root_link_and_the_error_can_be_pickled(small: qd.Robot) -> None:

@@ -189,6 +189,7 @@ def load(
     # A body of a loop that has no mass leaves the open tree singular: only the closed robot can be validated.
     bare = any(b.joint is not None and b.joint.name in in_loops and not b.inertial.mass > 0.0 for b in bodies)
     findings += validation.find_implausible_limits(bodies)
+    findings += validation.find_implausible_losses(bodies)
     nv = sum(b.joint.nv for b in bodies if b.joint is not None) + ROOT_SIZES[root][1]
     validation.validate_dof_count(nv, tree.file)
     limbs = select_limbs(bodies, limbs, legs, feet, ties)

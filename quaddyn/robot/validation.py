@@ -64,6 +64,10 @@ N_SAMPLES = 3
 REPAIRED_MOMENT_FRACTION = 1e-4
 #: Joints that one finding lists.
 MAX_LISTED_JOINTS = 4
+#: Largest plausible fraction of the effort limit that Coulomb friction takes; smallest plausible fraction of the
+#: velocity limit at which viscous friction takes all of it; longest plausible time in which it accelerates the rotor
+#: alone to the velocity limit [s].
+MAX_FRICTION_FRACTION, MIN_SPEED_FRACTION, MAX_ACCELERATION_TIME = 0.5, 0.02, 5.0
 #: An effort limit beyond this many times weight times size, and a velocity limit [rad/s] beyond this, are void.
 MAX_EFFORT_RATIO, MAX_VELOCITY_LIMIT = 30.0, 500.0
 #: Gravitational acceleration [m/s^2].
@@ -193,6 +197,41 @@ def find_implausible_limits(bodies: Sequence[CompositeBody]) -> list[Finding]:
             )
             reason = f"no {kind} limit is given for {len(joints)} joints ({listed}); they are assumed to be unlimited"
             findings.append(Finding("note", joints[0].where, reason, "pass the limits of the motors as limits="))
+    return findings
+
+
+def find_implausible_losses(bodies: Sequence[CompositeBody]) -> list[Finding]:
+    """Returns findings on friction, damping and rotor inertia that the motors of their joints cannot overcome.
+
+    The effort limit is compared with the Coulomb friction, with the viscous friction at a fraction of the velocity
+    limit, and with the torque that accelerates the rotor alone to the velocity limit in some seconds.
+    """
+    losses: dict[str, list[Joint]] = {"friction": [], "damping": [], "armature": []}
+    for joint in (body.joint for body in bodies[1:]):
+        if joint is None or not 0.0 < joint.limits.effort < np.inf:
+            continue
+        velocity = joint.limits.velocity if joint.limits.velocity < np.inf else 0.0
+        for kind, torque in (
+            ("friction", joint.friction / MAX_FRICTION_FRACTION),
+            ("damping", joint.damping * MIN_SPEED_FRACTION * velocity),
+            ("armature", joint.armature * velocity / MAX_ACCELERATION_TIME),
+        ):
+            if torque > joint.limits.effort:
+                losses[kind].append(joint)
+    effects = {
+        "friction": f"takes more than {100.0 * MAX_FRICTION_FRACTION:g} % of the effort limit",
+        "damping": f"keeps the joint below {100.0 * MIN_SPEED_FRACTION:g} % of its velocity limit at the effort limit",
+        "armature": f"needs more than {MAX_ACCELERATION_TIME:g} s at the effort limit to reach the velocity limit",
+    }
+    findings = []
+    for kind, joints in losses.items():
+        if joints:
+            listed = ", ".join(joint.name for joint in joints[:MAX_LISTED_JOINTS]) + (
+                ", ..." if len(joints) > MAX_LISTED_JOINTS else ""
+            )
+            size = max(getattr(joint, kind) for joint in joints)
+            reason = f"{kind}={size:g} of {len(joints)} joints ({listed}) {effects[kind]}"
+            findings.append(Finding("warning", joints[0].where, reason, f"pass values in SI units as {kind}="))
     return findings
 
 
