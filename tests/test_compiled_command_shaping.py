@@ -219,6 +219,7 @@ def test_compiled_progress_monitor_equals_python(seed: int) -> None:
     body, progress, motion = make_body(rng), progress_monitor.ProgressState.allocate(), make_motion(rng)
     progress.alpha, reasons = 0.2, set()
     for k in range(30):
+        progress.is_saturated = bool(rng.integers(0, 2))
         motion.velocity = np.zeros(3) if seed % 2 else rng.normal(size=3)
         velocity = np.array([0.3, 0.0, 0.1]) if k % 10 else make_velocity(rng, 0.3)
         arguments = progress, body, velocity, motion, 0.0
@@ -250,7 +251,7 @@ def test_compiled_mode_decisions_equal_python(mode: ModeCode) -> None:
         feet = np.column_stack((stance @ [[c, s], [-s, c]], np.zeros(4)))
         feet[0] += rng.choice([0.0, 0.2]) * body.length * rng.normal(size=3)
         error = rng.choice([0.01, 0.3]) * body.length * rng.normal(size=2)
-        state.mode, conditions = mode, (0.5, *error.tolist(), bool(rng.integers(0, 2)), bool(rng.integers(0, 2)))
+        state.mode, conditions = mode, (0.5, *error.tolist(), *(rng.integers(0, 2, size=3) > 0).tolist())
         assert_compiled_equals_python(modes.set_mode_conditions, state, *conditions)
         modes.set_mode_conditions(state, *conditions)
         state.is_lying_requested = bool(rng.integers(0, 3) == 0)

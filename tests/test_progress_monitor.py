@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from slow_parameters import NIGHT
 
+import quaddyn as qd
 from quaddyn.locomotion import Morphology
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import Motion, allocate_motion
@@ -57,3 +58,23 @@ def test_robot_below_a_tenth_of_its_commanded_velocity_is_stuck_after_the_averag
         for other in (-wanted, 0.3 * wanted, np.zeros(3)):
             headway.is_stuck = True
             assert filter_command(headway, body, other.copy(), motion, float(turn)) == LimitReason.NONE
+
+
+def test_robot_with_weak_motors_reports_its_torque_limits_and_stands_without_progress() -> None:
+    strong = qd.load("go2")
+    limits = {
+        joint: {"effort": 0.2 * effort} for joint, effort in zip(strong.actuated, strong.effort_limits, strict=True)
+    }
+    robot = qd.load("go2", limits=limits)
+    plant, dynamics = qd.Simulation(robot, dt=2e-3), qd.Dynamics(robot)
+    controller = qd.LocomotionController(robot, dt=2e-3)
+    for _ in range(1500):
+        command = controller.compute(dynamics.update(plant.q, plant.v), (0.3, 0.0, 0.0))
+        plant.step(command.tau)
+    assert command.mode.value == "moving" and command.is_limited and command.limit_reason == "torque of the joints"
+    controller._walking.records.walker.walk.progress.is_stuck = True
+    for _ in range(300):
+        command = controller.compute(dynamics.update(plant.q, plant.v), (0.3, 0.0, 0.0))
+        plant.step(command.tau)
+    assert command.mode.value == "standing" and command.limit_reason == "no progress: stopped"
+    assert abs(plant.v[0]) < 0.1

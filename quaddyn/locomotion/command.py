@@ -172,8 +172,9 @@ class LocomotionCommand:
         reference_velocity: (3,) velocity of the path reference at this tick, which approaches `clamped_velocity` at
             limited acceleration; horizontal heading frame [m/s, rad/s].
         limit_reason: reason for the difference between `requested_velocity` and `clamped_velocity`, such as "stride of
-            the gait"; "" if they are equal.  After a fall, the sign by which the fall was detected, such as "fallen:
-            capture point beyond the reach of all feet", or why the robot could not be righted.
+            the gait", or "torque of the joints" of a robot that does not follow `clamped_velocity`; "" without a limit.
+            After a fall, the sign by which the fall was detected, such as "fallen: capture point beyond the reach of
+            all feet", or why the robot could not be righted.
         swings: `SwingTrajectory` of each swing foot, by name of the foot.
         detected_contacts: names of the feet in contact, as measured or estimated; None where the gait schedule is used.
         estimated_payload_mass: estimated mass that the robot carries beyond its model [kg]; 0 without an estimate.
@@ -263,7 +264,7 @@ class LocomotionCommand:
 
     @property
     def is_limited(self) -> bool:
-        """Whether the requested velocity was clamped."""
+        """Whether there is a `limit_reason`: the requested velocity was clamped, or the robot does not follow it."""
         return self.limit_reason != ""
 
     @property

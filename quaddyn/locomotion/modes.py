@@ -109,6 +109,7 @@ class ModeState(Record):
     is_lying_requested: bool  # whether the robot is to lie down
     is_settled: bool  # whether the robot has stood long enough for a recovery step
     is_trunk_moving: bool  # whether the trunk moves to another height or offset
+    is_stuck: bool  # whether the command is refused, since the robot makes no progress
     dcm_error: Vector  # (2,) error of the divergent component, world x and y [m]
 
 
@@ -120,11 +121,12 @@ def set_mode_conditions(
     error_y: float,
     is_trunk_moving: bool,
     is_settled: bool,
+    is_stuck: bool,
 ) -> None:
     """Sets the conditions of the tick for `next_mode`, but `is_lying_requested`."""
     state.lead_phase = lead_phase
     state.dcm_error[0], state.dcm_error[1] = error_x, error_y
-    state.is_trunk_moving, state.is_settled = is_trunk_moving, is_settled
+    state.is_trunk_moving, state.is_settled, state.is_stuck = is_trunk_moving, is_settled, is_stuck
 
 
 @compiled()
@@ -227,7 +229,8 @@ def next_mode(
             return ModeCode.STANDING
         has_stopped = g.phase >= 1.0 and is_zero_velocity(path.velocity)
         is_balanced = max(abs(error_x), abs(error_y)) < 0.5 * MAX_REFERENCE_LEAD * body.length
-        if state.is_lying_requested or (is_idle and has_stopped and is_balanced):
+        # Steps do not balance a stuck robot, whose motors may be too weak for them; standing it still recovers.
+        if state.is_lying_requested or (is_idle and has_stopped and (is_balanced or state.is_stuck)):
             stop_stepping(g)
         elif not is_idle:
             set_target_gait(g, gait)

@@ -14,6 +14,11 @@ AVERAGING_TIME, MIN_PROGRESS_FRACTION = 20.0, 0.1
 MIN_AVERAGING_FRACTION = 1.0 - math.exp(-1.0)
 #: Minimum commanded speed at which progress is evaluated [sqrt(g l)]: below it the sway of the trunk dominates.
 MIN_MONITORED_SPEED = 0.01
+#: The same for a robot limited by its torques, which goes on.
+MIN_LIMITED_FRACTION = 0.5
+#: Fraction of the ticks with a torque at its limit above which torques limit a robot, and fraction of the commanded
+#: speed below which it does not follow the command.
+MAX_SATURATED_FRACTION, FOLLOWING_FRACTION = 0.2, 0.5
 #: Relative change of the command above which it counts as a new one.
 COMMAND_CHANGE_FRACTION = 0.5
 
@@ -24,13 +29,16 @@ class ProgressState(Record):
     Both are averaged with the time constant `AVERAGING_TIME`.  The speed is ``|(v_x, v_y, l omega)|``; of the robot's
     velocity only the component along the command counts.  A robot below `MIN_PROGRESS_FRACTION` of the commanded speed
     is stuck: its trunk rests on an obstacle, a wall blocks it, or its feet slip.  The command is then refused, and the
-    robot stands instead of stepping in place, until the direction or the size of the command changes.
+    robot stands instead of stepping in place, until the direction or the size of the command changes.  A faster one
+    below `FOLLOWING_FRACTION` whose torques are at their limits in many ticks goes on, and the limit is reported.
     """
 
     alpha: float  # control period divided by the averaging time
     command: Vec3  # that is averaged: forward and leftward speed, and yaw rate times l [m/s]
     mean_commanded: float  # [m/s]
     mean_measured: float  # along the command [m/s]
+    mean_saturation: float  # fraction of the ticks with a torque at its limit
+    is_saturated: bool  # whether a torque of the last tick is at its limit
     is_stuck: bool  # whether the command is refused
 
 
@@ -38,7 +46,7 @@ class ProgressState(Record):
 def restart_averages(progress: ProgressState, command: Vec3) -> None:
     """Restarts the averages for another command (3,) [m/s]."""
     progress.command = command
-    progress.mean_commanded, progress.mean_measured = 0.0, 0.0
+    progress.mean_commanded, progress.mean_measured, progress.mean_saturation = 0.0, 0.0, 0.0
     progress.is_stuck = False
 
 
@@ -52,7 +60,7 @@ def reset_progress(progress: ProgressState) -> None:
 def filter_command(
     progress: ProgressState, body: BodyParameters, velocity: Vector, motion: Motion, yaw_rate: float
 ) -> LimitReason:
-    """Updates the averages by one tick, and refuses the command of a stuck robot.
+    """Updates the averages by one tick, refuses the command of a stuck robot, and detects one with weak motors.
 
     Args:
         progress: state of the monitor.
@@ -63,7 +71,8 @@ def filter_command(
         yaw_rate: measured yaw rate [rad/s].
 
     Returns:
-        `LimitReason.NO_PROGRESS` if the command is refused, else `LimitReason.NONE`.
+        `LimitReason.NO_PROGRESS` if the command is refused, `LimitReason.JOINT_TORQUE` if the robot does not follow it
+        because of its torque limits, else `LimitReason.NONE`.
     """
     command = vec3(velocity[0], velocity[1], body.length * velocity[2])
     speed = norm(command)
@@ -74,10 +83,12 @@ def filter_command(
         measured = vec3(c * u + s * v, c * v - s * u, body.length * yaw_rate)
         progress.mean_commanded += (speed - progress.mean_commanded) * progress.alpha
         progress.mean_measured += (measured @ command / speed - progress.mean_measured) * progress.alpha
-        progress.is_stuck = (
-            progress.mean_commanded >= MIN_AVERAGING_FRACTION * speed
-            and progress.mean_measured < MIN_PROGRESS_FRACTION * progress.mean_commanded
-        )
+        progress.mean_saturation += (float(progress.is_saturated) - progress.mean_saturation) * progress.alpha
+        average, fraction = progress.mean_commanded / speed, progress.mean_measured / progress.mean_commanded
+        progress.is_stuck = average >= MIN_AVERAGING_FRACTION and fraction < MIN_PROGRESS_FRACTION
+        is_saturated = progress.mean_saturation > MAX_SATURATED_FRACTION * average
+        if average >= MIN_LIMITED_FRACTION and fraction < FOLLOWING_FRACTION and is_saturated and not progress.is_stuck:
+            return LimitReason.JOINT_TORQUE
     if not progress.is_stuck:
         return LimitReason.NONE
     scale_velocity(velocity, 0.0)

@@ -32,6 +32,10 @@ class LimitedMotors(NamedTuple):
     v_index: IntVector  # (nu,) index of each joint among the velocities
 
 
+#: Fraction of its limit from which a torque is at the limit.
+SATURATED_FRACTION = 0.99
+
+
 @compiled()
 def clamp_torque(motors: LimitedMotors, i: int, tau: float, speed: float) -> float:
     """Returns the torque of a motor [N m], clamped to its limit; above the maximum driven speed it brakes.
@@ -63,6 +67,15 @@ def clamp_torques(motors: LimitedMotors, tau: Vector, v: Vector, clamped: Vector
     """
     for i in range(len(tau)):
         clamped[i] = clamp_torque(motors, i, tau[i], v[motors.v_index[i]])
+
+
+@compiled()
+def has_saturated_torque(motors: LimitedMotors, tau: Vector) -> bool:
+    """Returns whether one of the torques (nu,) [N m] is at the limit of its motor."""
+    for i in range(len(tau)):
+        if abs(tau[i]) >= SATURATED_FRACTION * min(motors.limits[i], motors.parameters.default_limit):
+            return True
+    return False
 
 
 @entry("clamping of torques")

@@ -183,6 +183,7 @@ class LimitReason(enum.IntEnum):
     LEG_REACH_FR = 11
     LEG_REACH_RL = 12
     LEG_REACH_RR = 13
+    JOINT_TORQUE = 14  # measured: the robot does not follow the command
 
 
 class LegLimits(Record):
@@ -420,7 +421,7 @@ STRIDE_OF_GAIT, JOINT_SPEED, FEET_CROSS, LEG_REACH = (
     "reach of",
 )
 GROUND_FRICTION = "friction of the ground"
-NO_PROGRESS_MESSAGE = "no progress: stopped"
+NO_PROGRESS_MESSAGE, JOINT_TORQUE = "no progress: stopped", "torque of the joints"
 #: Texts of the reasons; those of `LimitReason.LEGS_ON_SLOPE` and `LimitReason.TERRAIN_STEP` depend on the robot.
 REASON_TEXTS = {
     LimitReason.NONE: "",
@@ -431,6 +432,7 @@ REASON_TEXTS = {
     LimitReason.FEET_CROSS: FEET_CROSS,
     LimitReason.GROUND_FRICTION: GROUND_FRICTION,
     LimitReason.NO_PROGRESS: NO_PROGRESS_MESSAGE,
+    LimitReason.JOINT_TORQUE: JOINT_TORQUE,
     **{LimitReason.LEG_REACH + i: f"{LEG_REACH} {foot}" for i, foot in enumerate(FEET)},
 }
 

@@ -41,7 +41,7 @@ from .modes import ModeCode, is_upright
 from .motion import read_motion
 from .progress_monitor import reset_progress
 from .slope_limiter import SlopeEvaluation, reset_slope
-from .torque_limiter import LimitedMotors, clamp_torques, compute_damping_torques
+from .torque_limiter import LimitedMotors, clamp_torques, compute_damping_torques, has_saturated_torque
 from .trunk_controller import set_base_weight
 from .velocity_limits import GaitLimits
 from .walk_start import begin_walk, choose_initial_mode, is_in_the_air
@@ -256,6 +256,7 @@ def finish_tick(e: Walker, v: Vector, result: Vector, is_solved: bool, tau: Vect
         acceleration = result[len(tau) : len(tau) + len(v)]
         add_rotor_torques(e.walk.contacts.rotors, e.motors.v_index, acceleration, tau)
         clamp_torques(e.motors, tau, v, tau)
+        e.walk.progress.is_saturated = has_saturated_torque(e.motors, tau)
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------

@@ -301,8 +301,9 @@ def steer(w: WalkData) -> None:
     After a push that accelerates the steps, the gait does not wait for late touchdowns.
     """
     dt, gait, velocity = w.parameters.dt, w.gait, w.command.velocity
-    if filter_command(w.progress, w.body, velocity, w.motion, w.motion.angular_velocity[2]) != LimitReason.NONE:
-        w.command.reason = LimitReason.NO_PROGRESS
+    reason = filter_command(w.progress, w.body, velocity, w.motion, w.motion.angular_velocity[2])
+    if reason != LimitReason.NONE:
+        w.command.reason = reason
     mode, path_velocity = w.mode.mode, local(3)
     path_velocity[:] = 0.0
     if (mode == ModeCode.MOVING or mode == ModeCode.RECOVERING) and gait.phase >= 0.0:
@@ -462,6 +463,7 @@ def decide(w: WalkData) -> int:
         error[1],
         is_trunk_moving(w.trunk),
         is_settled(w.ground_contact, w.body),
+        w.progress.is_stuck,
     )
     state.mode = next_mode(
         state, w.body, w.gait_limits.timing, w.gait, w.path, w.command.velocity, w.motion.feet, w.balance.stance
