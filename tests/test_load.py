@@ -588,6 +588,29 @@ def test_losses_that_the_motors_cannot_overcome_are_reported(losses: dict[str, A
         assert re.match(reason, text), text
 
 
+@pytest.mark.parametrize(
+    ("element", "attribute", "value", "reason"),
+    [
+        ("link", "mass", "1.4", "the mass of link FL_thigh is 1.4 kg, and that of FR_thigh, .* 0.14 kg"),
+        ("joint", "limit", "0.04", "the effort limit of joint FL_thigh_joint is 0.04 N m, and that of FR_thigh_joint"),
+        ("joint", "origin", "0.15 0.05 0.02", "the hips of legs .L and .R are .* from being mirror images"),
+        ("link", "mass", "0.2", ""),
+        ("joint", "limit", "3", ""),
+        ("joint", "origin", "0.15 0.06 0.001", ""),
+    ],
+)
+def test_a_leg_unlike_that_on_the_other_side_is_reported(element: str, attribute: str, value: str, reason: str) -> None:
+    urdf = Urdf.of("small_quadruped")
+    if element == "link":
+        urdf_editing.below(urdf.link("FL_thigh"), "inertial/mass").attrib["value"] = value
+    else:
+        joint = urdf.joint("FL_hip_joint" if attribute == "origin" else "FL_thigh_joint")
+        urdf_editing.below(joint, attribute).attrib["xyz" if attribute == "origin" else "effort"] = value
+    found = [f.reason for f in qd.load(str(urdf)).report.warnings if "unless the legs" in f.advice]
+    assert len(found) == bool(reason)
+    assert not reason or re.match(reason, found[0]), found
+
+
 def test_an_unknown_frame_names_the_root_link_and_the_error_can_be_pickled(small: qd.Robot) -> None:
     with pytest.raises(qd.UnknownNameError) as caught:
         small.frame_id("pelvis")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..urdf.tree import Finding, KinematicLoop, frozen
+from ..urdf.tree import Array, Finding, KinematicLoop, frozen
 from .bodies import CompositeBody
 from .foot_geometry import FootSphere, find_foot_sphere, foot_sphere_on_link, turns_freely
 from .limbs import Limb, find_limbs, is_balanced_rotor, make_limb
@@ -22,6 +22,12 @@ MIN_EFFORT_FRACTION = 0.15
 MAX_FOOT_RATIO, MIN_FOOT_RATIO = 0.7, 2e-4
 #: Offset of a joint or center of mass, as a ratio to that of another leg and in m, above which its unit is wrong.
 MAX_OFFSET_RATIO, MIN_OUTLYING_OFFSET = 8.0, 0.2
+#: Ratio of masses or effort limits of a left and a right leg above which one of them is wrong, and the fraction of the
+#: mass of the robot above which masses are compared.
+MAX_LEG_RATIO, MIN_LEG_MASS_FRACTION = 2.0, 0.005
+#: Distance of a hip from the mirror image of the hip on the other side, as a fraction of the length of the leg, above
+#: which one of them is wrong.
+MAX_HIP_OFFSET = 0.03
 #: Distance of a wheel's contact from its axis at most, as a fraction of its radius.
 WHEEL_OFFSET = 0.1
 
@@ -186,6 +192,63 @@ def find_leg_unit_errors(bodies: Sequence[CompositeBody], limbs: Mapping[str, Li
                 )
                 out.append(Finding("warning", body.joint.where, reason, "convert it to meters"))
     return out
+
+
+def find_unlike_legs(bodies: Sequence[CompositeBody], limbs: Mapping[str, Limb]) -> list[Finding]:
+    """Returns warnings for left and right legs that differ in a mass, an effort limit or the position of the hip.
+
+    Hips are compared where there are several pairs of legs: the lines from right to left hip are parallel then.
+    """
+    pairs = {
+        name: right
+        for name in limbs
+        if name.endswith("L") and (right := f"{name[:-1]}R") in limbs and limbs[name].chain.n == limbs[right].chain.n
+    }
+    out, total = [], sum(body.inertial.mass for body in bodies)
+    advice = "correct the file, unless the legs are meant to differ"
+    for left, right in pairs.items():
+        for ranks in zip(limbs[left].indices, limbs[right].indices, strict=True):
+            chosen = [bodies[i] for i in ranks]
+            masses = [body.inertial.mass for body in chosen]
+            efforts = [body.joint.limits.effort for body in chosen if body.joint is not None]
+            for what, unit, values, least in (
+                ("the mass of link", "kg", masses, MIN_LEG_MASS_FRACTION * total),
+                ("the effort limit of joint", "N m", efforts, 0.0),
+            ):
+                low, high = min(values), max(values)
+                joint = chosen[values.index(high)].joint
+                if joint is None or not (least < high < np.inf and 0.0 < MAX_LEG_RATIO * low < high):
+                    continue
+                names = [body.name if unit == "kg" or body.joint is None else body.joint.name for body in chosen]
+                reason = (
+                    f"{what} {names[0]} is {values[0]:.3g} {unit}, and that of {names[1]}, the same on the other side, "
+                    f"{values[1]:.3g} {unit}"
+                )
+                out.append(Finding("warning", joint.where, reason, advice))
+    across = {left: limbs[left].origin - limbs[right].origin for left, right in pairs.items()}
+    if len(across) < 2:
+        return out
+    # The pair whose line deviates most is named: with three pairs, it is the odd one.
+    deviations = {
+        name: min(_distance_to_line(line, other) for key, other in across.items() if key != name)
+        for name, line in across.items()
+    }
+    name = max(deviations, key=lambda key: deviations[key])
+    if deviations[name] > MAX_HIP_OFFSET * limbs[name].reach:
+        first = limbs[name].chain.joints[0]
+        assert first is not None
+        reason = (
+            f"the hips of legs {name} and {pairs[name]} are {deviations[name]:.3g} m from being mirror images of each "
+            "other, or those of another pair of legs are"
+        )
+        out.append(Finding("warning", first.where, reason, advice))
+    return out
+
+
+def _distance_to_line(point: Array, direction: Array) -> float:
+    """Returns the distance of a point (3,) from the line through the origin along a vector (3,) [m]."""
+    length = float(np.linalg.norm(direction))
+    return float(np.linalg.norm(np.cross(point, direction))) / length if length > 0.0 else 0.0
 
 
 def find_wheels(robot: Robot) -> dict[str, str]:

@@ -35,7 +35,14 @@ from .home import (
     validate_home,
 )
 from .leg_recognition import parse_legs_argument, recognize_legs
-from .legs import find_guessed_feet, find_leg_unit_errors, find_weak_legs, make_foot, select_limbs
+from .legs import (
+    find_guessed_feet,
+    find_leg_unit_errors,
+    find_unlike_legs,
+    find_weak_legs,
+    make_foot,
+    select_limbs,
+)
 from .limbs import find_limbs, trunk_index
 from .model import add_feet, build_pinocchio_model, independent_joint_losses
 from .overrides import apply_overrides, select_actuated_joints
@@ -200,6 +207,7 @@ def load(
         leg_errors = find_leg_unit_errors(bodies, limbs)
         findings += leg_errors or find_outlying_inertias(bodies, tree_reach(tree))
         findings += find_weak_legs(bodies, limbs)
+        findings += find_unlike_legs(bodies, limbs)
     model = build_pinocchio_model(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
     if isinstance(source, pin.Model):

@@ -35,7 +35,7 @@ class Clock(ABC):
         """Returns at `time` [s], or at once if that has passed."""
 
 
-def check_clock(clock: Clock | None) -> Clock:
+def check_clock(clock: object) -> Clock:
     """Returns the clock of a loop, the system clock for None; raises ArgumentTypeError if it is not a `Clock`."""
     if clock is None:
         return SystemClock()
