@@ -630,7 +630,8 @@ class Terrain:
         ]
         # -1 for the coefficient of the plant; 0 is added since -0.0 has other bytes.
         checksum = zlib.crc32(b"".join((np.round(array, 9) + 0.0).tobytes() for array in self.to_arrays(-1.0)))
-        return f"{', '.join(names)} and {len(self.surfaces) - len(names)} more, checksum {checksum:08x}"
+        more = [f"{len(self.surfaces) - len(names)} more"] if len(self.surfaces) > len(names) else []
+        return f"{', '.join(names + more) or 'none'} (checksum {checksum:08x})"
 
     @classmethod
     def from_surfaces(cls, terrain: Terrain | Surface | Iterable[Surface]) -> Terrain:
