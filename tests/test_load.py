@@ -1096,12 +1096,12 @@ def test_sources_of_other_robots_are_rejected_by_name_and_other_masses_reported(
     assert_same_robot(log.robot(source="go2"), robot)
     for source, reason in (
         ("missing", "'missing' is not the robot .* unknown robot 'missing'"),
-        ("a1", "'a1' is another robot than 'go2_description': joint 'FL_hip_joint' is elsewhere"),
+        ("a1", "'a1' is another robot than 'go2_description': joint 'FL_hip_joint' has another placement"),
         ("anymal_c", "'anymal_c' is not the robot"),
     ):
         raises(qd.ArgumentError, rf"^source: {reason}", log.robot, source=source)
     heavier = from_record(to_record(qd.robot.with_payload(robot, 3.0)))
-    with pytest.warns(RuntimeWarning, match=r"other masses .* 16.09 kg in all instead of 19.08 kg"):
+    with pytest.warns(RuntimeWarning, match=r"other masses .* 16.09 kg instead of 19.08 kg"):
         from_record(to_record(heavier), source="go2")
 
 

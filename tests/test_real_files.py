@@ -377,7 +377,7 @@ def test_single_link_with_an_inertia_in_another_unit_is_reported(link: str, fact
     assert len(found) == bool(word)
     for finding in found:
         assert finding.where.element == f'<link name="{link}">'
-        assert f"too {word} for mass and size" in finding.reason or "larger than the robot" in finding.reason
+        assert f"too {word} for its mass and size" in finding.reason or "larger than the robot" in finding.reason
 
 
 @pytest.mark.parametrize("limit", [13.0, 25.0, 100.0, 1000.0, 1e5])

@@ -158,12 +158,12 @@ def _load_from(source: str | os.PathLike[str], urdf: str, options: dict[str, Any
         if not model.jointPlacements[k].isApprox(own_model.jointPlacements[i], SOURCE_TOLERANCE)
     ]:
         raise ArgumentError(
-            f"source: {str(source)!r} is another robot than {own.name!r}: joint {moved[0]!r} is elsewhere"
+            f"source: {str(source)!r} is another robot than {own.name!r}: joint {moved[0]!r} has another placement"
         )
     if not all(model.inertias[k].isApprox(own_model.inertias[i], SOURCE_TOLERANCE) for k, i in pairs):
         warnings.warn(
-            f"source: {str(source)!r} has other masses than {own.name!r} of the record: {robot.mass:.4g} kg in all "
-            f"instead of {own.mass:.4g} kg; leave source out for those of the record",
+            f"source: {str(source)!r} has other masses than {own.name!r} of the record: in total "
+            f"{robot.mass:.4g} kg instead of {own.mass:.4g} kg; omit source to use the masses of the record",
             RuntimeWarning,
             stacklevel=4,
         )

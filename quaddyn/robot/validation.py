@@ -64,9 +64,9 @@ N_SAMPLES = 3
 REPAIRED_MOMENT_FRACTION = 1e-4
 #: Joints that one finding lists.
 MAX_LISTED_JOINTS = 4
-#: Largest plausible fraction of the effort limit that Coulomb friction takes; smallest plausible fraction of the
-#: velocity limit at which viscous friction takes all of it; longest plausible time in which it accelerates the rotor
-#: alone to the velocity limit [s].
+#: Largest plausible Coulomb friction as a fraction of the effort limit; smallest plausible fraction of the velocity
+#: limit at which viscous friction equals the effort limit; longest plausible time in which the effort limit accelerates
+#: the rotor alone to the velocity limit [s].
 MAX_FRICTION_FRACTION, MIN_SPEED_FRACTION, MAX_ACCELERATION_TIME = 0.5, 0.02, 5.0
 #: An effort limit beyond this many times weight times size, and a velocity limit [rad/s] beyond this, are void.
 MAX_EFFORT_RATIO, MAX_VELOCITY_LIMIT = 30.0, 500.0
@@ -372,11 +372,12 @@ MAX_EXCESS, MIN_EXCESS = 10.0, 0.05
 #: Radius of gyration of a single link above which a unit error is assumed, as a fraction of the distance from the root
 #: to the farthest link; and the fraction of the robot's mass above which a link counts.
 MAX_GYRATION_FRACTION, MIN_MASS_FRACTION = 1.5, 0.01
-#: Radius of gyration of a moving body divided by its size above which its inertia is wrong: that of a rod is 0.3, and
-#: those of other files 0.3 in the median, 0.7 in 90 %.  The size is at least the second number times the distance from
-#: the root to the farthest link, and the mass more than the third one times that of the robot.
+#: Radius of gyration of a moving body divided by its size above which its inertia is wrong: a rod has 0.3, and bodies
+#: of correct files have 0.3 in the median and up to 0.7 in 90 %.  The size is taken as at least the second number times
+#: the distance from the root to the farthest link.  Bodies whose mass is less than the third number times that of the
+#: robot are ignored.
 MAX_GYRATION_RATIO, MIN_SPAN_FRACTION, MIN_BODY_MASS_FRACTION = 2.5, 0.1, 0.005
-#: Ratio of the usual to the given radius of gyration above which a body is a point mass on purpose.
+#: Ratio of the usual to the given radius of gyration above which a body is taken for an intended point mass.
 MAX_THIN_RATIO = 1e4
 #: Radius of gyration of most links [m]; a mass below the second number [kg] is a placeholder.
 USUAL_GYRATION, MIN_CREDIBLE_MASS = 0.1, 1e-3
@@ -466,8 +467,8 @@ def find_outlying_inertias(bodies: Sequence[CompositeBody], reach: float) -> lis
     """Returns warnings for moving bodies whose inertia contradicts their mass and size, while that of others does not.
 
     The size of a body is the largest distance from its joint to the joints behind it, to its center of mass and to the
-    ends of its shapes.  Since meshes are points, a large inertia is also compared with the distance to the joint before
-    it, and with a fraction of the reach of the robot.
+    ends of its shapes.  Since the size of meshes is not known, a large inertia is also compared with the
+    distance to the joint before it, and with a fraction of the reach of the robot.
 
     Args:
         bodies: the bodies of the robot, the first of which is not checked.
@@ -490,9 +491,9 @@ def find_outlying_inertias(bodies: Sequence[CompositeBody], reach: float) -> lis
         if found:
             (body, span), names = found[0], _list_names([body.links[0][0] for body, _ in found])
             words = (
-                f"the inertia of the {_count(found, 'link')} ({names}) is too {word} for mass and size: the radius of "
-                f"gyration of {body.name} is {_radius_of_gyration(body):.3g} m, and the distances that the file gives, "
-                f"of joints, shapes and center of mass, are about {span:.3g} m"
+                f"the inertia of the {_count(found, 'link')} ({names}) is too {word} for its mass and size: the "
+                f"radius of gyration of {body.name} is {_radius_of_gyration(body):.3g} m, and the distances that the "
+                f"file gives, of joints, shapes and center of mass, are about {span:.3g} m"
             )
             advice = "correct <mass> or <inertia>, in kg and kg m^2"
             findings.append(Finding("warning", body.links[0][0].where, words, advice))
