@@ -30,10 +30,10 @@ class UnknownNameError(QuaddynError, KeyError):
     """Error of a frame, joint, foot or robot name that does not exist; the message lists near matches.
 
     Args:
-        kind: what has no such name.
+        kind: kind of the object that is named, such as "frame".
         name: the name.
         known: known names.
-        meant: the known name of the thing that has `name` elsewhere, such as the foot of a frame of the file; "" if
+        meant: the known name that `name` stands for, such as that of the foot whose frame in the file is `name`; "" if
             there is none.
         root: name of the root link, which differs from robot to robot, if a frame was sought; "" otherwise.
     """

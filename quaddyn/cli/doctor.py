@@ -30,9 +30,9 @@ PACKAGES = {"numpy": "", "pin": "", "llvmlite": "", "mujoco": "mujoco", "matplot
 class UnitState:
     """State of one compiled part of the package."""
 
-    title: str  # title for people
+    title: str  # title of the part, for tables
     module: str  # module with its source
-    state: str  # "not yet" (not compiled), or where its machine code comes from
+    state: str  # "not yet" (not compiled), or the origin of its machine code
     place: str  # file of the machine code; "" if not compiled
     size: int | None  # size of the machine code [bytes]; None if not compiled
     seconds: float | None  # time of its compilation [s]; None if unknown

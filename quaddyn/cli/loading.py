@@ -31,12 +31,12 @@ def load_robot(source: str, **options: Any) -> Robot:
 def print_warnings(robot: Robot, source: str) -> None:
     """Prints the first warnings about a robot on stderr, and the command that prints all of them.
 
-    Nothing is printed for robots of the catalogue, whose warnings are known, nor for warnings about what is drawn.
+    Nothing is printed for robots of the catalogue, whose warnings are known, nor for cosmetic warnings (see `Finding`).
     """
     found = [] if source in CATALOGUE else [each for each in robot.report.warnings if not each.cosmetic]
     for each in found[:MAX_PRINTED_WARNINGS]:
-        word, _, text = str(each).partition(": ")
-        err.print(f"[yellow]{word}:[/] {escape(text)}", highlight=False, soft_wrap=True)
+        severity, _, text = str(each).partition(": ")
+        err.print(f"[yellow]{severity}:[/] {escape(text)}", highlight=False, soft_wrap=True)
     if found:
         name = source if "<" not in source else robot.name
         text = f"{len(found)} warning{'s' * (len(found) > 1)} about the model; see quaddyn check {shlex.quote(name)}"

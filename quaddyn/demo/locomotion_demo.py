@@ -159,7 +159,7 @@ def run_locomotion_demo(
     """Simulates a quadruped that stands up from a crouch, follows a velocity command under pushes, and stops.
 
     An interrupt (Ctrl-C) ends the run, not the program: the report covers the time until then. Keys held down on the
-    live page of the viewer (`teleoperation.DIRECTIONS`) and a gamepad override `velocity`; the page can pause the run
+    live page of the viewer (`locomotion_run.DIRECTIONS`) and a gamepad override `velocity`; the page can pause the run
     and advance it step by step.
 
     Args:
@@ -175,8 +175,8 @@ def run_locomotion_demo(
         duration: simulated time [s], at least 0.1.
         dt: control period [s]; the plant takes two steps per period.
         friction: friction coefficient between feet and floor; unknown to the controller.
-        terrain: terrain specification, see `demo_terrain.KINDS`, such as "slope=10" or "stairs=0.05,0.3"; None: a level
-            floor.
+        terrain: terrain specification, see `locomotion_run.KINDS`, such as "slope=10" or "stairs=0.05,0.3"; None: a
+            level floor.
         blind: whether the controller has no terrain map.
         viewer: viewer that shows the motion at 30 frames per simulated second; None for none.
         realtime: whether to wait for the wall clock when the simulation is ahead of it.

@@ -312,11 +312,11 @@ PUSH_TIME = 0.1
 PUSH_RECOVERY_TIME = 12.0
 #: Maximum relative error of the velocity, and maximum fraction of ticks without a certified solution.
 MAX_VELOCITY_ERROR, MAX_UNCERTIFIED_FRACTION = 0.15, 0.01
-#: Time after which a robot that does not stand has failed to stand up [sqrt(l/g)], where 6 are planned; and fraction of
-#: the way from the first height of the base to that at home above which it stands.
+#: Maximum time to stand up [sqrt(l/g)], of which the planned motion takes 6; and fraction of the distance from the
+#: initial height of the base to that at home above which the robot stands.
 MAX_RISE_TIME, MIN_RISE_FRACTION = 12.0, 0.5
 #: Time for which a velocity is commanded before the covered distance is checked [sqrt(l/g)], and minimum fraction of
-#: the commanded distance, of which robots cover less while they start.
+#: the commanded distance; a robot that accelerates covers less than all of it.
 MIN_COMMANDED_TIME, MIN_DISTANCE_FRACTION = 12.0, 0.4
 #: Maximum deviation of the reference from the command in ticks whose velocity is averaged [sqrt(g l)].
 STEADY_VELOCITY_TOLERANCE = 1e-3

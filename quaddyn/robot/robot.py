@@ -647,7 +647,7 @@ def make_foot_name_error(robot: Robot, kind: str, name: object, known: Iterable[
 
     Args:
         robot: the robot.
-        kind: what has no such name, such as "contact".
+        kind: kind of the object that is named, such as "contact".
         name: the name.
         known: known names.
     """
