@@ -417,7 +417,7 @@ def detect_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs) -> No
     for foot in range(4):
         force = vec3(e.forces[foot]) @ vec3(x.normals[foot])
         update_trigger(e.trigger, foot, e.time, force)
-        # Feet that meet obstacles raise the error of the estimate: a foot at rest needs no more than the least force.
+        # Impacts on obstacles raise the error of the estimate; for a foot at rest, the minimum force is sufficient.
         min_force = min_blocked_force if x.is_stuck[foot] == 0 else m.min_blocked_force
         is_pressed = x.is_blocked[foot] != 0 and force > min_force
         e.in_contact[foot] = int(x.is_too_fast[foot] == 0 and (e.trigger.in_contact[foot] != 0 or is_pressed))

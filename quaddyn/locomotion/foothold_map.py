@@ -20,7 +20,8 @@ from ..urdf.tree import Array
 from .morphology import Morphology
 from .swing import APEX_PHASE, EVEN_TERRAIN_TOLERANCE, OVER_FIRST_TIMINGS, UNIFORM_TIMING, UP_FIRST_TIMINGS, SwingTiming
 
-#: Number of steps that contradict the map, less half of the others, before a warning: two of each foot.
+#: Number of steps that contradict the map, minus half the number of the others, at which a warning is given: two steps
+#: of each foot.
 N_COMPARED_STEPS = 8
 #: Half the side of the patch of ground around a foothold that should be flat [cells].
 PATCH_RADIUS = 3
@@ -190,7 +191,7 @@ CELL_SIZE, HALF_WIDTH = 0.04, 1.6
 SEARCH_RADIUS = 6
 #: Minimum difference of heights that were read twice at which the terrain counts as changed.
 MAX_HEIGHT_CHANGE = 0.02
-#: Distance of a stance foot from the ground of the map around it above which they contradict each other.
+#: Vertical distance of a stance foot from the ground of the map around it above which they contradict each other [l].
 MAX_STANCE_DEVIATION = 0.1
 #: Slope, roughness and distance from the nominal foothold that cost 1.
 SLOPE_SCALE, ROUGHNESS_SCALE, DEVIATION_SCALE = 0.7, 0.012, 0.15

@@ -105,7 +105,7 @@ FAST_TOUCHDOWN_PHASE, FAST_TOUCHDOWN_HEIGHT = 0.85, 0.03
 MAX_CONTACT_SPEED, MAX_SEPARATION_SPEED = 1.0, 0.5
 #: Minimum distance by which the path of a late foot has moved on into the ground if the foot is blocked [l].
 BLOCKED_FOOT_DEPTH = 0.02
-#: The same for a foot that hardly moves, which is then in contact with the least force [l].
+#: The same for a foot that hardly moves [l]: the minimum contact force is then sufficient for a contact.
 STUCK_FOOT_DEPTH = 0.06
 #: Maximum time for which the gait waits for a late touchdown, as a fraction of the swing.
 MAX_TOUCHDOWN_DELAY = 0.3
@@ -236,7 +236,7 @@ def is_blocked(f: FootworkState, body: BodyParameters, feet: Matrix, normals: Ma
 
 @entry("contacts and footholds")
 def is_stuck(f: FootworkState, body: BodyParameters, motion: Motion, normals: Matrix, foot: int) -> bool:
-    """Returns whether a late foot hardly moves although its path has continued far below the ground.
+    """Returns whether a late foot hardly moves although its path has continued far into the ground.
 
     Args:
         f: state of the footwork.

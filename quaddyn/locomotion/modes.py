@@ -109,7 +109,7 @@ class ModeState(Record):
     is_lying_requested: bool  # whether the robot is to lie down
     is_settled: bool  # whether the robot has stood long enough for a recovery step
     is_trunk_moving: bool  # whether the trunk moves to another height or offset
-    is_stuck: bool  # whether the command is refused, since the robot makes no progress
+    is_stuck: bool  # whether the command is ignored, since the robot makes no progress
     dcm_error: Vector  # (2,) error of the divergent component, world x and y [m]
 
 
@@ -229,7 +229,7 @@ def next_mode(
             return ModeCode.STANDING
         has_stopped = g.phase >= 1.0 and is_zero_velocity(path.velocity)
         is_balanced = max(abs(error_x), abs(error_y)) < 0.5 * MAX_REFERENCE_LEAD * body.length
-        # Steps do not balance a stuck robot, whose motors may be too weak for them; standing it still recovers.
+        # Motors of a stuck robot may be too weak to balance it by steps; it can still recover from standing.
         if state.is_lying_requested or (is_idle and has_stopped and (is_balanced or state.is_stuck)):
             stop_stepping(g)
         elif not is_idle:

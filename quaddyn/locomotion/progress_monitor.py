@@ -14,7 +14,7 @@ AVERAGING_TIME, MIN_PROGRESS_FRACTION = 20.0, 0.1
 MIN_AVERAGING_FRACTION = 1.0 - math.exp(-1.0)
 #: Minimum commanded speed at which progress is evaluated [sqrt(g l)]: below it the sway of the trunk dominates.
 MIN_MONITORED_SPEED = 0.01
-#: The same for a robot limited by its torques, which goes on.
+#: Minimum average as in `MIN_AVERAGING_FRACTION`, from which a robot is evaluated that its torque limits slow down.
 MIN_LIMITED_FRACTION = 0.5
 #: Fraction of the ticks with a torque at its limit above which torques limit a robot, and fraction of the commanded
 #: speed below which it does not follow the command.
@@ -28,9 +28,10 @@ class ProgressState(Record):
 
     Both are averaged with the time constant `AVERAGING_TIME`.  The speed is ``|(v_x, v_y, l omega)|``; of the robot's
     velocity only the component along the command counts.  A robot below `MIN_PROGRESS_FRACTION` of the commanded speed
-    is stuck: its trunk rests on an obstacle, a wall blocks it, or its feet slip.  The command is then refused, and the
-    robot stands instead of stepping in place, until the direction or the size of the command changes.  A faster one
-    below `FOLLOWING_FRACTION` whose torques are at their limits in many ticks goes on, and the limit is reported.
+    is stuck: its trunk rests on an obstacle, a wall blocks it, or its feet slip.  The command is then ignored, and the
+    robot stands instead of stepping in place, until the direction or the magnitude of the command changes.  A faster
+    robot below `FOLLOWING_FRACTION` of the commanded speed whose torques are at their limits in many ticks continues to
+    walk, and `LimitReason.JOINT_TORQUE` is reported.
     """
 
     alpha: float  # control period divided by the averaging time
@@ -39,7 +40,7 @@ class ProgressState(Record):
     mean_measured: float  # along the command [m/s]
     mean_saturation: float  # fraction of the ticks with a torque at its limit
     is_saturated: bool  # whether a torque of the last tick is at its limit
-    is_stuck: bool  # whether the command is refused
+    is_stuck: bool  # whether the command is ignored
 
 
 @compiled()
@@ -60,18 +61,18 @@ def reset_progress(progress: ProgressState) -> None:
 def filter_command(
     progress: ProgressState, body: BodyParameters, velocity: Vector, motion: Motion, yaw_rate: float
 ) -> LimitReason:
-    """Updates the averages by one tick, refuses the command of a stuck robot, and detects one with weak motors.
+    """Updates the averages by one tick, ignores the command of a stuck robot, and detects motors that are too weak.
 
     Args:
         progress: state of the monitor.
         body: parameters of the robot.
         velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far; set to zero
-            if the command is refused.
+            if the command is ignored.
         motion: present motion of the robot.
         yaw_rate: measured yaw rate [rad/s].
 
     Returns:
-        `LimitReason.NO_PROGRESS` if the command is refused, `LimitReason.JOINT_TORQUE` if the robot does not follow it
+        `LimitReason.NO_PROGRESS` if the command is ignored, `LimitReason.JOINT_TORQUE` if the robot does not follow it
         because of its torque limits, else `LimitReason.NONE`.
     """
     command = vec3(velocity[0], velocity[1], body.length * velocity[2])

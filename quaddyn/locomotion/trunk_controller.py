@@ -541,7 +541,10 @@ class TrunkController:
         return sizes and (type(com), type(base), type(forces)) == (ComTask, FrameOrientationTask, ForceTask)
 
     def attach_force_rows(self) -> None:
-        """Makes `force_rows` those in which the whole-body controller reads the references, if it has no others."""
+        """Sets `force_rows` to the rows from which the whole-body controller reads the references of forces.
+
+        If the task "forces" or its contacts are not the standard ones, `force_rows` is a separate array.
+        """
         forces = self._wbc.tasks["forces"]
         rows = forces.point_force_rows(FEET) if type(forces) is ForceTask else None
         self.force_rows = np.zeros((4, 8)) if rows is None else rows

@@ -157,7 +157,7 @@ COMMAND_RESERVE = 0.7
 USABLE_WORKSPACE_FRACTION = 0.95
 #: Height over the ground to which feet are lifted over unknown obstacles [l].
 LIFTED_FOOT_HEIGHT = 0.25
-#: Minimum fraction of a command that is followed on rough ground.
+#: Minimum factor by which a command is scaled on rough ground.
 MIN_ROUGH_FRACTION = 0.25
 #: Maximum speed on ground of known friction, as a multiple of that at which a force toward the center of mass would
 #: leave the friction cone at the ends of a stance.
@@ -348,12 +348,17 @@ def clamp_command(body: BodyParameters, legs: LegLimits, gait: GaitLimits, veloc
 
 @entry("velocity limits")
 def clamp_velocity_on_rough_ground(
-    body: BodyParameters, legs: LegLimits, gait: GaitLimits, velocity: Vector, extra_clearance: float, is_high: bool
+    body: BodyParameters,
+    legs: LegLimits,
+    gait: GaitLimits,
+    velocity: Vector,
+    extra_clearance: float,
+    has_high_steps: bool,
 ) -> LimitReason:
     """Limits a velocity on rough ground without a terrain map, and returns the reason.
 
-    Feet are lifted higher there, which takes a part of the path that the joints can cover in a swing.  On high steps,
-    strides must be within reach of the lifted feet.
+    Feet are lifted higher there, which takes a part of the distance that the joints can move them in a swing.  On high
+    steps, strides must be within reach of the lifted feet.
 
     Args:
         body: parameters of the robot.
@@ -361,13 +366,13 @@ def clamp_velocity_on_rough_ground(
         gait: gait to move with.
         velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame, clamped so far; written.
         extra_clearance: additional clearance of the feet [l].
-        is_high: whether the ground has high steps.
+        has_high_steps: whether the ground has high steps.
     """
     x, y, yaw_rate = velocity[0], velocity[1], velocity[2]
     speed = max(compute_max_hip_speed(legs, x, y, yaw_rate), MIN_SPEED)
     max_stride = max(compute_swing_length(legs, gait) - extra_clearance, 0.0) * body.length
     scale, reason = max_stride / compute_stance_time(gait) / speed, LimitReason.JOINT_SPEED
-    if is_high and gait.is_reach_known:
+    if has_high_steps and gait.is_reach_known:
         reach_scale, foot = find_reach_scale(body, gait, gait.lifted_reach, x, y, yaw_rate)
         if reach_scale < scale:
             scale, reason = reach_scale, LimitReason(LimitReason.LEG_REACH + foot)

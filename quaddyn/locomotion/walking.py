@@ -126,8 +126,8 @@ VELOCITY_FILTER_TIME = 0.2
 #: Time constants of the slope of the ground in blind locomotion: on even ground, and on rough ground or on a known
 #: terrain, where it changes with every step [sqrt(l/g)].
 SLOPE_TIME, ROUGH_SLOPE_TIME = 2.0, 0.75
-#: Height of footholds over the plane of the feet above which strides are limited to the reach of lifted feet [l]; more
-#: than is assumed where a foot has only met an obstacle.
+#: Height of footholds over the plane of the feet above which strides are limited to the reach of lifted feet [l]; it is
+#: above the height that is assumed of an obstacle which has only blocked a foot.
 MIN_HIGH_STEP = 0.125
 #: Height of the center of mass when lying, as a fraction of that at home, and time to stand up or to lie down
 #: [sqrt(l/g)].
