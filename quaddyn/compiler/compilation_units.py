@@ -7,9 +7,9 @@ once and cached (`object_cache`), or shipped prebuilt with the package.  A packa
 ``__compilation_unit__``, a title, is one unit with the entries of all its modules, so that functions which several of
 them call are compiled once; a module of the package with ``__compilation_unit__ = ""`` is compiled separately.
 
-A function with ``@compiled(separate="title")`` belongs to no unit that calls it: the functions of its module with this
-option are a unit, which is compiled or loaded when an entry is called, or bound to records, that needs one of them.
-Callers reach such a function through a pointer, which is set then.
+A function with ``@compiled(separate="title")`` is not part of the units that call it.  The functions of its module with
+this option form a unit of their own, which is compiled or loaded when an entry that needs one of them is first called
+or bound to records.  Callers call such a function through a pointer, which is set at that time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .typed_tree import Function
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: Function from the first record of a call to compiled functions.
+#: Type of functions that return compiled functions for the first record of a call.
 Callees = Callable[[Any], Sequence[Callable[..., Any]]]
 
 #: Folder of the package, and the folder of prebuilt objects in it.
@@ -87,7 +87,8 @@ def compiled(*, inline: bool | None = None, separate: str = "") -> Callable[[F],
     Args:
         inline: whether to inline the function into its callers; by default functions with few instructions or one
             caller are.
-        separate: title of the function's own compilation unit; "" to compile it with its callers.  See the module.
+        separate: title of the function's own compilation unit; "" to compile it with its callers; see the docstring
+            of the module.
     """
 
     def mark(function: F) -> F:
@@ -159,7 +160,7 @@ class Entry:
         return self._call
 
     def _needs_linking(self, arguments: tuple[Any, ...]) -> bool:
-        """Returns whether a call can reach other separate functions than the latest one."""
+        """Returns whether a call can reach other separate functions than the latest call."""
         assert self.callees is not None
         return self.callees(self._record(arguments)) != self._latest_callees
 
@@ -201,9 +202,9 @@ def entry(
         title: name for messages, such as "whole-body control".
         release: whether to release the global interpreter lock during the call.
         separate: whether other units, too, call the machine code of the entry's unit; see `compiled`.
-        callees: returns the separately compiled functions that a call can reach, from the first record among its
-            arguments; other functions in the result are ignored.  None: all that the entry can reach are linked before
-            the first call.
+        callees: function that returns the separately compiled functions that a call can reach, from the first record
+            among its arguments; other functions in the result are ignored.  None: all that the entry can reach are
+            linked before the first call.
     """
     return lambda function: Entry(function, title, release=release, separate=separate, callees=callees)
 

@@ -20,8 +20,8 @@ amount.
 
 1. `solve_equalities`: projections alone.  If x satisfies all inequalities, it is the solution.
 2. `try_warm_start`, if the active inequalities of the previous problem are expected to be the same: its working sets,
-  level by level.  If they are optimal, the solve is finished.  If only the last level had any, this comes before the
-  equalities of the last level.
+  level by level.  If they are optimal, the solve is finished.  If only the last level had active inequalities, they are
+  tried before the equalities of the last level are solved.
 3. `predict_active_set`: a dual active-set method on a weighted sum of the levels.  Its active rows predict the working
   sets, which are then verified level by level and, where they are not optimal, corrected by a few iterations. If level
   0 is infeasible, `find_least_violation` predicts its violated rows instead; if it was infeasible in the previous
@@ -134,12 +134,12 @@ def try_warm_start_level(h: Hierarchy, k: int, q: int, warm_start: ByteMatrix) -
 def try_warm_start(h: Hierarchy, warm_start: ByteMatrix, first_level: int) -> bool:
     """Returns whether the previous working sets are optimal; if so, the problem is solved.
 
-    From the first level that had a working set on, each level keeps its previous one, and other limits are ignored.  If
-    the resulting x satisfies all of them, it is the optimum: each level reached its optimum under weaker limits without
-    violating the others.  Otherwise the state is restored.
+    Starting with the first level that had a working set, each level keeps its previous one, and other limits are
+    ignored.  If the resulting x satisfies all of them, it is the optimum: each level reached its optimum under weaker
+    limits without violating the others.  Otherwise the state is restored.
 
     Args:
-        h: the hierarchy; x is that of the equalities, of the levels above the first one at least.
+        h: the hierarchy; x solves at least the equalities of the levels above `first_level`.
         warm_start: (levels + 1, p) working sets of the previous problem.
         first_level: the first level that had a working set.
     """
@@ -288,7 +288,8 @@ def solve_levels(h: Hierarchy, warm_start: ByteMatrix, has_warm_start: bool, ref
     warm_level = h.levels
     if may_predict and has_warm_start and h.settings.expects_same_sets and not try_violated:
         warm_level = find_first_active_level(h, warm_start)
-    # Levels that others follow start from their equalities alone: ill-conditioned ones lose digits over long steps.
+    # Only working sets of the last level replace the solution of its equalities as a start: on other levels that are
+    # ill-conditioned, the long steps from there lose digits.
     n_solved = warm_level if warm_level == h.levels - 1 else h.levels
     if not refine:
         clear_solution(h)

@@ -55,8 +55,8 @@ MAX_JACOBIAN_DEVIATION, MIN_CHECKED_DERIVATIVE = 0.5, 1e-3
 #: Largest second difference of a value, as a fraction of the first one, at which the value counts as smooth.
 MAX_CURVATURE = 0.1
 
-#: Ratio of the derivative of an error to its Jacobian below which their units are taken to differ, if the ratio is the
-#: same at half the error, as that of a clipped error is not; and relative deviation up to which values are the same.
+#: Ratio of the derivative of an error to its Jacobian below which their units differ, if the ratio is the same at half
+#: the error (the ratio of a clipped error is not); and relative deviation up to which values count as the same.
 MIN_SCALE, SCALE_TOLERANCE = 0.05, 0.1
 
 #: Rotation of the heading at which a Jacobian is compared a second time [rad].
@@ -372,7 +372,7 @@ class JacobianDifferencer:
             if is_scaled and 0.0 <= ratio <= 1.0:
                 if ratio > MIN_SCALE or lengths[row] == 0.0:
                     continue
-                # Half of the error before it was clipped.
+                # Step to a configuration at which the error, without clipping, is half as large.
                 to_half = -0.5 / ratio * np.linalg.pinv(expected) @ values @ directions
                 there = np.full(len(directions), np.inf)
                 with suppress(ArithmeticError, ValueError):

@@ -9,9 +9,9 @@ An `ElementKind` has the compiled functions of a kind of task or constraint.  To
 its file in `quaddyn.wbc.tasks` or `quaddyn.wbc.constraints`, with the class, its equation, its compiled functions and,
 last, its `ElementKind` with an unused code (those in use: ``sorted(quaddyn.wbc.elements.ELEMENT_CLASSES)``), and export
 the class from both packages, that one and `quaddyn.wbc`.  `tasks/frame_axis.py` and, with two frames,
-`tasks/relative_frame.py` are examples.  Rows of many lines that few controllers have are compiled for those alone with
-``@compiled(separate=title)``.  A motion task needs `capture_reference` and `clear_reference`;
-`reference_divisor` if it rejects some finite reference.
+`tasks/relative_frame.py` are examples.  Long row functions that few controllers need have the decorator
+``@compiled(separate=title)``, and are compiled only for these controllers.  A motion task needs `capture_reference` and
+`clear_reference`, and `reference_divisor` if it rejects some finite reference.
 
 For the documentation and the tests: add its picture to `docs/_ext/element_pictures.py`, a row to `docs/tasks.md`, one
 such element to `tests/wbc_elements.py`, under the words of its name, and to the controllers of

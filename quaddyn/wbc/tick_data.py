@@ -262,8 +262,8 @@ class TickScratch(NamedTuple):
     solver: HierarchyWorkspace
 
 
-#: Smallest `FormulationMemory.steadiness` at which the working sets of the last tick are tried before everything else,
-#: and largest one.
+#: Smallest `FormulationMemory.steadiness` at which the solver tries the working sets of the last tick first, and its
+#: maximum.
 MIN_STEADINESS, MAX_STEADINESS = 2, 4
 
 
@@ -275,8 +275,8 @@ class FormulationMemory(Record):
     and are moved to `previous`, from which the solver starts.
     """
 
-    # 0 without a solution in `current`; `MAX_STEADINESS` after a solve that kept its working sets; after each one that
-    # changed them one less, but at least 1
+    # counter of solves with unchanged working sets: 0 without a solution in `current`; `MAX_STEADINESS` after a solve
+    # that did not change them; each solve that changes them reduces it by one, to at least 1
     steadiness: int
     start_steadiness: int  # the same of `previous`, from which the last solve started; 0 for a start without sets
     limit_starts: IntVector  # (levels + 2,) first limit of each level; if it changed, the working sets do not fit

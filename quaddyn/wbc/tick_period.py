@@ -22,7 +22,7 @@ MIN_RATIO, MAX_RATIO = 0.75, 1.33
 MIN_EXPLAINED_FRACTION = 0.95
 #: Minimum time [s] and displacement [m] of the center of mass from which a period is computed.
 MIN_TIME, MIN_DISPLACEMENT = 0.2, 0.003
-#: Minimum squared distance from first to last position, as a fraction of that of a steady motion.
+#: Minimum squared distance from first to last position, as a fraction of that of a motion at constant velocity.
 MIN_STEADY_FRACTION = 0.03
 
 
@@ -161,7 +161,7 @@ def measure_tick_period(sums: TickDisplacements, position: Vec3, velocity: Vec3,
         sums.convention = convention
         restart_sums(sums)
         return 0.0
-    # Velocities at the ticks do not show vibrations, such as those of contacts, which lead nowhere.
+    # Vibrations, such as those of contacts, do not appear in the velocities at the ticks; their displacements cancel.
     distance = sums.displacement @ sums.displacement
     is_steady = distance > MIN_STEADY_FRACTION * sums.ticks * sums.squared_displacement
     is_explained = sums.product * sums.product > MIN_EXPLAINED_FRACTION * sums.squared_speed * sums.squared_displacement
@@ -225,7 +225,7 @@ class LaneMotionCheck:
     """Comparison of the motion of lanes between ticks with their velocity, one lane after the other.
 
     All lanes are computed by the same calls, so that one lane that moves is sufficient: the check ends after some
-    periods in which a lane moved as its velocity says.
+    periods in which the motion of a lane agreed with its velocity.
 
     Args:
         robot: robot of each lane.
@@ -274,6 +274,6 @@ class LaneMotionCheck:
         return ""
 
     def _begin(self, lane: int) -> None:
-        """Begins with another lane."""
+        """Starts the comparison of another lane."""
         self._lane = lane
         reset_tick_period.python(self._sums)

@@ -174,12 +174,14 @@ class ForceTask(Element, fixed=("contacts",)):
         self._set(MappingProxyType(references))
 
     def point_force_rows(self, names: tuple[str, ...]) -> Array | None:
-        """Returns the rows in which the controller reads the references, which `set_point_forces` need not copy.
+        """Returns the rows from which the controller reads the references; `set_point_forces` does not copy them.
 
         Args:
             names: names of contacts.
 
-        Returns: The rows; None if the controller has other contacts, or the task does not include all of them.
+        Returns:
+            (contacts, 8) rows as in `set_point_forces`; None if the controller has other contacts, or the task does not
+            include all of them.
         """
         return self._rows if self._row_names == names and self._contacts is None else None
 
