@@ -235,7 +235,7 @@ class ForceFactor:
     def scale(self, beta: Array, is_loss: NDArray[np.bool_]) -> tuple[float, float]:
         """Returns the scale of the generalized force against parameters beta, and its correlation with them.
 
-        Mean values and what friction and rotor inertia explain do not count.
+        Mean values, and the components that friction and rotor inertia explain, are removed before both are computed.
 
         Args:
             beta: (r,) base parameters.

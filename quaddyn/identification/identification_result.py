@@ -43,8 +43,8 @@ MIN_NOISE_EXCESS = 1.2
 #: Friction of a joint that hardly moves in more than this fraction of the samples is not identified: static friction
 #: has any value and sign.
 MAX_STICKING_FRACTION = 0.3
-#: Factor between the torques of the data and of the robot's file beyond which, or below its inverse, they have another
-#: scale, where they have this correlation: gears of legs have ratios from 6 on.
+#: Ratio of the torques of the data to those of the robot's file above which, or below whose inverse, they have another
+#: scale, if their correlation is above the second number.  The gear ratios of legs are 6 and more.
 MAX_TORQUE_SCALE, MIN_SCALE_CORRELATION = 3.0, 0.9
 #: A combination of parameters is determined if base parameters yield its coefficients to this error.
 MAX_COMBINATION_ERROR = 1e-6
@@ -52,7 +52,7 @@ MAX_COMBINATION_ERROR = 1e-6
 MAX_PRINTED_BODIES = 18
 #: How many shifted base parameters a remark lists.
 MAX_LISTED_SHIFTS = 3
-#: How many joints with another scale a remark lists.
+#: Maximum number of joints with another scale that a remark lists.
 MAX_LISTED_SCALES = 6
 
 
@@ -232,9 +232,10 @@ class Identification(FrozenArrays):
     def scaled_torques(self) -> dict[str, float]:
         """Scale of the torques by actuated joint, where they seem to be in another unit or before the gears.
 
-        These are the joints whose torques differ from those of the robot's file by a factor of more than three: all of
-        them, if more than half of the joints do so in the same direction, otherwise those that carry a joint that does
-        not, since masses that differ from the file change the torques of the last joints most.
+        The torques of these joints differ from those of the robot's file by a factor of more than three.  If more than
+        half of the joints differ in the same direction, these are listed.  Otherwise only joints that carry a joint
+        without such a difference are listed, since masses that differ from the file change the torques of the last
+        joints most.
         """
         robot, joints = self.base.robot, self.base.robot.actuated
         scales = dict(zip(joints, self.torque_scale[robot.actuated_index].tolist(), strict=True))

@@ -139,8 +139,8 @@ MIN_SAMPLES = 20
 #: Ratio of the derivative of the positions to the velocities beyond which, or below its inverse, units are wrong: where
 #: it is known by the correlation of both, and where it is not.
 MAX_VELOCITY_RATIO, MAX_UNCERTAIN_VELOCITY_RATIO = 1.1, 3.0
-#: Correlation of the derivative of the positions and the velocities below which one has the wrong sign, and number of
-#: its standard deviations without a relation of both that it has to differ from 0 as well.
+#: Correlation of the derivative of the positions with the velocities below which one of them has the wrong sign, and
+#: minimum distance of the correlation from 0 in standard deviations of the correlation of independent noise.
 MAX_OPPOSITE_CORRELATION, OPPOSITE_SIGNIFICANCE = -0.5, 4.0
 #: Joints whose velocities and derivatives of positions are both slower than this are not compared [rad/s or m/s].
 MIN_SPEED = 0.05
@@ -487,7 +487,7 @@ def _signs(v: Array, *, are_means: bool) -> Array:
 
 
 def _check_velocities(robot: Robot, derivative: Array, measured: Array, log: _LogColumns, n_independent: float) -> None:
-    """Raises if velocities are not the derivatives of positions, because of a wrong unit or a wrong sign.
+    """Rejects velocities that are not the derivatives of positions, because of a wrong unit or a wrong sign.
 
     With noise only, the correlation of both has the standard deviation ``1 / sqrt(n_independent)``.  Least squares of
     the derivative by the velocity, and the inverse of those of the velocity by the derivative, bound the ratio of both

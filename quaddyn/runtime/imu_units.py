@@ -7,21 +7,21 @@ import math
 from ..simulation.sensors import Measurement
 from .safety_checks import GRAVITY
 
-#: Time of steady readings of 1 that show the unit g, and time over which the mean shows any unit [s]: longer than
-#: flights of a jump.
+#: Duration of steady readings of about 1 that shows the unit g, and averaging time that shows any unit, longer than the
+#: flight phase of a jump [s].
 STEADY_TIME, MEAN_TIME = 0.1, 1.0
 #: Readings are steady within this fraction of 1 while the gyroscope measures less than this rate [rad/s]; a robot in
 #: free flight measures nothing but the centripetal acceleration of a rotation.
 STEADY_DEVIATION, MAX_STEADY_RATE = 0.3, 0.5
-#: Value of 1 m/s^2 in each unit (100 cm/s^2 are 102 mg), and the factor up to which a mean value belongs to it.
+#: Value of 1 m/s^2 in each unit (100 cm/s^2 are 102 mg), and the maximum ratio of a mean value to gravity in that unit.
 UNITS, MAX_UNIT_FACTOR = {"g": 1.0 / GRAVITY, "mg or cm/s^2": 1e3 / GRAVITY, "mm/s^2": 1e3}, 1.5
 
 
 class ImuUnitCheck:
     """Check of the unit of an accelerometer at the first readings, after which it ends.
 
-    Steady readings of about 1 for 0.1 s show the unit g; the mean magnitude of 1 s, which no jump changes by much,
-    shows the others.
+    Steady readings of about 1 for 0.1 s mean that the unit is g.  Other units are determined from the mean magnitude of
+    1 s, which a jump changes little.
 
     Args:
         gravity: gravitational acceleration of the robot's model [m/s^2].

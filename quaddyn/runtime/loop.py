@@ -155,7 +155,7 @@ class ControlLoop(StrictAttributes, fixed=("interface", "controller", "dt", "ope
 
     Raises:
         ArgumentError: parts of different robots or periods, or an option out of range.
-        ArgumentTypeError: `interface`, `controller` or `clock` is of no class derived from the one that it needs.
+        ArgumentTypeError: `interface`, `controller` or `clock` is not an instance of its base class.
     """
 
     @renamed_parameters(decay="decay_ticks")

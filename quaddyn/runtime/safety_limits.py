@@ -23,7 +23,7 @@ DEFAULT_SPEED = 100.0
 #: Largest values that readings can exceed: rate of the vertical that the accelerometer corrects [rad/s], fraction of
 #: the torque limit, temperature of a working motor [degrees Celsius], and multiples of the limits of the robot.
 MAX_TILT_DRIFT_RATE, MAX_TRACKING_ERROR, MAX_TEMPERATURE, MAX_LIMIT_RATIO = 2.0, 2.1, 250.0, 5.0
-#: Powers of ten from here on mean that there is no limit.
+#: Powers of ten from this value on mean that there is no limit.
 MIN_UNLIMITED_VALUE = 1e3
 #: Maximum of the times after which a violation is a fault [s]; longer ones would not protect the robot.
 MAX_TIME = 1.0
@@ -106,7 +106,7 @@ class SafetyLimits:
                 as one in milliseconds; the message names it.
 
         Warns:
-            RuntimeWarning: a finite limit that no reading exceeds, such as one in degrees or percent.
+            RuntimeWarning: a finite limit that no reading can exceed, such as one in degrees or percent.
         """
         nu = robot.nu
 
@@ -150,11 +150,11 @@ class SafetyLimits:
             violation_readings=ticks("violation_time"),
             max_frozen_readings=ticks("max_frozen_time"),
         )
-        self._warn_of_void_limits(robot)
+        self._warn_of_ineffective_limits(robot)
         return arrays
 
-    def _warn_of_void_limits(self, robot: Robot) -> None:
-        """Warns of finite limits that no reading exceeds; infinity and powers of ten from 1000 on are meant."""
+    def _warn_of_ineffective_limits(self, robot: Robot) -> None:
+        """Warns of finite limits that no reading can exceed, except powers of ten from 1000 on."""
         turning = JointPositions.actuated(robot).turning
         travel = np.where(turning, np.pi, robot.upper_position_limits - robot.lower_position_limits)
         defaults = {field.name: field.default for field in fields(self)}
@@ -168,7 +168,7 @@ class SafetyLimits:
             ("max_temperature", MAX_TEMPERATURE, "temperature of any motor", "pass degrees Celsius"),
         ):
             value = getattr(self, name)
-            if value is defaults[name]:  # meant, also for joints that hardly move
+            if value is defaults[name]:  # defaults cause no warning, even for joints with a small range
                 continue
             values = np.broadcast_to(value, (robot.nu,))
             bounds = np.broadcast_to(largest, (robot.nu,))

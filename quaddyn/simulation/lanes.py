@@ -109,7 +109,7 @@ class LaneLayout(NamedTuple):
 
 
 class LaneCursor(Record):
-    """Progress of `run_lanes`, so that it can be continued after help."""
+    """Progress of `run_lanes`, so that it can continue after an interruption for work in Python."""
 
     lane: int  # lane that is being stepped
     is_loaded: bool  # whether its state is in the memory of the plant

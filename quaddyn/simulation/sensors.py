@@ -159,7 +159,7 @@ OPTIONAL_SENSORS = ("torque", "foot_forces", "temperature")
 
 @cache
 def reading_layout(nu: int, nf: int) -> dict[str, slice]:
-    """Returns the place of each sensor in the array of a reading (4 nu + nf + 6,), see `Measurement.packed`."""
+    """Returns the slice of each sensor in the array of a reading (4 nu + nf + 6,), see `Measurement.packed`."""
     sizes = {"position": nu, "velocity": nu, "gyro": 3, "accelerometer": 3}
     sizes |= {"torque": nu, "foot_forces": nf, "temperature": nu}
     return {name: slice(end - sizes[name], end) for name, end in zip(sizes, accumulate(sizes.values()), strict=True)}

@@ -32,7 +32,7 @@ from ..urdf.tree import Array, FrozenArrays, frozen
 #: above which a height field counts as coarse, see `warn_of_terrain_size`.
 MAX_COARSE_HEIGHT_RATIO, MAX_MEAN_SLOPE = 50.0, 10.0
 #: A terrain whose boxes are all farther away than the first number of robot sizes, and whose edges are all longer than
-#: the second number of them, seems to be in centimeters: nothing of it is near the robot.
+#: the second number of them, seems to be in centimeters: no box is near the robot.
 MIN_FAR_RATIO, MIN_FAR_EDGE_RATIO = 50.0, 5.0
 #: Height of steps [m] above which they seem to be in another unit: stairs have up to 0.3 m.
 MAX_PLAUSIBLE_RISE = 1.5
@@ -693,10 +693,11 @@ class Terrain:
 def warn_of_terrain_size(argument: str, terrain: Terrain, position: Array, size: float, *, stacklevel: int) -> None:
     """Warns of the first box or height field that seems to be in millimeters, or of boxes that seem in centimeters.
 
-    In millimeters is a box whose top is more than `MAX_LENGTH_RATIO` robot sizes above the ground at `position`, or a
-    height field whose heights differ by more.  For coarse surfaces the bound is `MAX_COARSE_HEIGHT_RATIO` sizes: boxes
-    whose edges are all longer than this, and height fields whose samples are farther apart than this or whose mean
-    slope is larger than `MAX_MEAN_SLOPE`.  In centimeters are several boxes if all are far away and large.
+    A box seems to be in millimeters if its top is more than `MAX_LENGTH_RATIO` robot sizes above the ground at
+    `position`, and a height field if its heights differ by more.  For coarse surfaces the bound is
+    `MAX_COARSE_HEIGHT_RATIO` sizes: boxes whose edges are all longer than this, and height fields whose samples are
+    farther apart than this or whose mean slope is larger than `MAX_MEAN_SLOPE`.  Several boxes seem to be in
+    centimeters if all of them are far away and large.
 
     Args:
         argument: name of the argument, for the message.
