@@ -59,7 +59,7 @@ class RegressorColumns:
         self._pinocchio_columns = np.array(
             [10 * (j - 1) + p for j in joints if j for p in PINOCCHIO_COLUMNS], dtype=np.intp
         )
-        # For a rotated joint frame of Pinocchio (`model.turned_frame`), the columns refer to parameters in its axes.
+        # Where Pinocchio's joint frame is rotated from that of the file, the columns refer to parameters in its axes.
         rotations = [(k, frame.placement.rotation) for k, frame in enumerate(frames) if joints[k]]
         self._parameter_rotations = [
             (k, parameter_rotation(R)) for k, R in rotations if not np.array_equal(R, np.eye(3))

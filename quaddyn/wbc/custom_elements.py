@@ -256,10 +256,10 @@ class JacobianDifferencer:
         """Compares the derivative of an element's values with ``J``, each row once.
 
         The first call compares it along all motions that the contacts of the tick permit: a value may be relative to
-        feet that do not move, and its Jacobian leave them out.  Rows that do not move then are compared along v once
-        they move.  A wrong sign, frame, order or scale is reported, once.  Rows that change in the direction of
-        ``J v``, but less, are accepted, because errors may be clipped, and so are rows that errors of rotations couple.
-        Both are compared again at later states.
+        feet that do not move, and its Jacobian may omit them.  Rows whose value does not change along these motions are
+        compared along v once it changes.  A wrong sign, frame, order or scale is reported, once.  Rows that change in
+        the direction of ``J v``, but less, are accepted, because errors may be clipped, and so are rows that errors of
+        rotations couple.  Both are compared again at later states.
 
         Args:
             element: the element.
@@ -310,10 +310,10 @@ class JacobianDifferencer:
         """Compares the derivatives of all values with ``J`` along all motions that the contacts permit.
 
         With a free root it does so once more at another heading, at which world and body axes differ; the permitted
-        motions, in body axes, are the same there.
+        motions, in body axes, are the same at both headings.
         """
         s, integrate, model = tick.state, self._robot.algorithms.integrate, self._robot.model
-        q, v, still, turn = np.array(s.q), np.array(s.v), np.zeros(len(s.v)), np.zeros(len(s.v))
+        q, v, no_step, heading_step = np.array(s.q), np.array(s.v), np.zeros(len(s.v)), np.zeros(len(s.v))
         directions, sign = _permitted_directions(tick), -1.0 if method == "error" else 1.0
 
         def evaluate_at(start: Array, step: Array) -> Array:
@@ -322,21 +322,21 @@ class JacobianDifferencer:
         def differentiate(start: Array) -> tuple[Array, Array]:
             after = np.array([evaluate_at(start, DIFFERENCE_STEP * d) for d in directions]).T
             before = np.array([evaluate_at(start, -DIFFERENCE_STEP * d) for d in directions]).T
-            curvature = after + before - 2.0 * evaluate_at(start, still)[:, np.newaxis]
+            curvature = after + before - 2.0 * evaluate_at(start, no_step)[:, np.newaxis]
             return (after - before) / (2.0 * DIFFERENCE_STEP), curvature / DIFFERENCE_STEP
 
         # Values that depend on earlier calls have no derivative.
-        if len(directions) < len(J) or not np.allclose(evaluate_at(q, still), values, rtol=1e-9, atol=1e-12):
+        if len(directions) < len(J) or not np.allclose(evaluate_at(q, no_step), values, rtol=1e-9, atol=1e-12):
             return
         is_checked = self._compare_permitted_motions(element, method, values, J, q, directions, differentiate)
         if self._robot.root == "free" and not self._is_checked.all():
-            turn[3:6] = CHECKED_HEADING * pin.Quaternion(*q[[6, 3, 4, 5]]).toRotationMatrix()[2]
-            turned = np.asarray(integrate(model, q, turn))
-            with suppress(ArithmeticError, ValueError):  # of elements that are not defined there
-                values = evaluate_at(turned, still)
+            heading_step[3:6] = CHECKED_HEADING * pin.Quaternion(*q[[6, 3, 4, 5]]).toRotationMatrix()[2]
+            turned = np.asarray(integrate(model, q, heading_step))
+            with suppress(ArithmeticError, ValueError):  # elements may be undefined at that heading
+                values = evaluate_at(turned, no_step)
                 J = sign * _evaluate_jacobian(element, self._dynamics.update(turned, v), len(J))
                 is_checked &= self._compare_permitted_motions(
-                    element, method, values, J, turned, directions, differentiate, place=" at another heading"
+                    element, method, values, J, turned, directions, differentiate, location=" at another heading"
                 )
         self._is_checked |= is_checked
 
@@ -350,9 +350,24 @@ class JacobianDifferencer:
         directions: Array,
         differentiate: Callable[[Array], tuple[Array, Array]],
         *,
-        place: str = "",
+        location: str = "",
     ) -> NDArray[np.bool_]:
-        """Compares derivatives along `directions` (k, nv) at q with ``J``, warns, and returns which rows agree."""
+        """Compares the derivatives of values with ``J`` and warns of the first row that differs.
+
+        Args:
+            element: the element.
+            method: name of its method that computes the values.
+            values: (rows,) the values at q.
+            J: (rows, nv) their derivative by the velocity, according to the element's Jacobian.
+            q: (nq,) configuration.
+            directions: (k, nv) orthonormal velocities along which the values are differentiated.
+            differentiate: function of a configuration that returns the derivatives (rows, k) of the values along
+                `directions`, and their second differences (rows, k) divided by the step.
+            location: words for the warning that describe the configuration, with a leading space.
+
+        Returns:
+            (rows,) whether each row has a large enough derivative and agrees with ``J``.
+        """
         (derivative, curvature), expected = differentiate(q), J @ directions.T
         lengths, expected_lengths = np.linalg.norm(derivative, axis=1), np.linalg.norm(expected, axis=1)
         size = np.maximum(lengths, expected_lengths)
@@ -373,18 +388,19 @@ class JacobianDifferencer:
                 if ratio > MIN_SCALE or lengths[row] == 0.0:
                     continue
                 # Step to a configuration at which the error, without clipping, is half as large.
-                to_half = -0.5 / ratio * np.linalg.pinv(expected) @ values @ directions
-                there = np.full(len(directions), np.inf)
+                half_step = -0.5 / ratio * np.linalg.pinv(expected) @ values @ directions
+                half_derivative = np.full(len(directions), np.inf)
                 with suppress(ArithmeticError, ValueError):
-                    there = differentiate(self._robot.algorithms.integrate(self._robot.model, q, to_half))[0][row]
-                if np.linalg.norm(there - derivative[row]) > SCALE_TOLERANCE * lengths[row]:
+                    half_q = self._robot.algorithms.integrate(self._robot.model, q, half_step)
+                    half_derivative = differentiate(half_q)[0][row]
+                if np.linalg.norm(half_derivative - derivative[row]) > SCALE_TOLERANCE * lengths[row]:
                     continue  # a clipped error
             elif is_coupled and not is_scaled:
                 continue
             motion = derivative[row] - expected[row]
             motion /= np.linalg.norm(motion)
             text = (
-                f"along a motion that the contacts permit{place} is {derivative[row] @ motion:.4g}, and {{}}J v is "
+                f"along a motion that the contacts permit{location} is {derivative[row] @ motion:.4g}, and {{}}J v is "
                 f"{expected[row] @ motion:.4g}"
             )
             if is_scaled and ratio > 0.0:
