@@ -245,12 +245,12 @@ class ForceFactor:
             Scale and correlation, dimensionless; 0 where the parameters predict no change.
         """
         R = self.triangle[1:]
-        both = np.column_stack([R[:, 2:-1] @ beta[self.columns], R[:, -1]])
+        torques = np.column_stack([R[:, 2:-1] @ beta[self.columns], R[:, -1]])
         losses = R[:, 2:-1][:, is_loss[self.columns]]
         if losses.any():
-            both = both - losses @ np.linalg.lstsq(losses, both, rcond=None)[0]
-        (square, product), (_, own) = (both.T @ both).tolist()
-        return (product / square, product / np.sqrt(square * own)) if square > 0.0 and own > 0.0 else (0.0, 0.0)
+            torques = torques - losses @ np.linalg.lstsq(losses, torques, rcond=None)[0]
+        (square, product), (_, measured) = (torques.T @ torques).tolist()  # sums of squares and of products
+        return (product / square, product / np.sqrt(square * measured)) if min(square, measured) > 0.0 else (0.0, 0.0)
 
 
 class Accumulator:

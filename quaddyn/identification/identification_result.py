@@ -239,17 +239,19 @@ class Identification(FrozenArrays):
         """
         robot, joints = self.base.robot, self.base.robot.actuated
         scales = dict(zip(joints, self.torque_scale[robot.actuated_index].tolist(), strict=True))
-        known = {joint: scale for joint, (scale, correlation) in scales.items() if correlation > MIN_SCALE_CORRELATION}
-        small = {joint: scale for joint, scale in known.items() if scale < 1.0 / MAX_TORQUE_SCALE}
-        large = {joint: scale for joint, scale in known.items() if scale > MAX_TORQUE_SCALE}
+        correlated = {
+            joint: scale for joint, (scale, correlation) in scales.items() if correlation > MIN_SCALE_CORRELATION
+        }
+        small = {joint: scale for joint, scale in correlated.items() if scale < 1.0 / MAX_TORQUE_SCALE}
+        large = {joint: scale for joint, scale in correlated.items() if scale > MAX_TORQUE_SCALE}
         for found in (small, large):
-            if len(found) > max(1, len(known) / 2):
+            if len(found) > max(1, len(correlated) / 2):
                 return found
-        model, usual = robot.model, known.keys() - small.keys() - large.keys()
+        model, unscaled = robot.model, correlated.keys() - small.keys() - large.keys()
         return {
             joint: scale
             for joint, scale in (small | large).items()
-            if usual & {model.names[i] for i in model.subtrees[model.getJointId(joint)]}
+            if unscaled & {model.names[i] for i in model.subtrees[model.getJointId(joint)]}
         }
 
     def _describe_scale(self) -> str:

@@ -139,31 +139,34 @@ def _load_from(source: str | os.PathLike[str], urdf: str, options: dict[str, Any
     Warns:
         RuntimeWarning: it is the same robot with other masses.
     """
-    own = load(urdf, **options | {"base": None})
+    recorded = load(urdf, **options | {"base": None})
     try:
         robot = load(source, **options)
     except (QuaddynError, ValueError) as error:
-        raise ArgumentError(f"source: {str(source)!r} is not the robot {own.name!r} of the record: {error}") from error
-    own_model, model = own.model, robot.model
-    names, own_names = set(model.names), set(own_model.names)
-    if names != own_names:
-        differing = ", ".join(sorted(names ^ own_names)[:4])
         raise ArgumentError(
-            f"source: {str(source)!r} is another robot than {own.name!r}: its joints differ ({differing})"
+            f"source: {str(source)!r} is not the robot {recorded.name!r} of the record: {error}"
+        ) from error
+    recorded_model, model = recorded.model, robot.model
+    names, recorded_names = set(model.names), set(recorded_model.names)
+    if names != recorded_names:
+        differing = ", ".join(sorted(names ^ recorded_names)[:4])
+        raise ArgumentError(
+            f"source: {str(source)!r} is another robot than {recorded.name!r}: its joints differ ({differing})"
         )
-    pairs = [(model.getJointId(name), i) for i, name in enumerate(own_model.names)]
-    if moved := [
-        own_model.names[i]
+    pairs = [(model.getJointId(name), i) for i, name in enumerate(recorded_model.names)]
+    if displaced := [
+        recorded_model.names[i]
         for k, i in pairs
-        if not model.jointPlacements[k].isApprox(own_model.jointPlacements[i], SOURCE_TOLERANCE)
+        if not model.jointPlacements[k].isApprox(recorded_model.jointPlacements[i], SOURCE_TOLERANCE)
     ]:
         raise ArgumentError(
-            f"source: {str(source)!r} is another robot than {own.name!r}: joint {moved[0]!r} has another placement"
+            f"source: {str(source)!r} is another robot than {recorded.name!r}: joint {displaced[0]!r} has another "
+            "placement"
         )
-    if not all(model.inertias[k].isApprox(own_model.inertias[i], SOURCE_TOLERANCE) for k, i in pairs):
+    if not all(model.inertias[k].isApprox(recorded_model.inertias[i], SOURCE_TOLERANCE) for k, i in pairs):
         warnings.warn(
-            f"source: {str(source)!r} has other masses than {own.name!r} of the record: in total "
-            f"{robot.mass:.4g} kg instead of {own.mass:.4g} kg; omit source to use the masses of the record",
+            f"source: {str(source)!r} has other masses than {recorded.name!r} of the record: in total "
+            f"{robot.mass:.4g} kg instead of {recorded.mass:.4g} kg; omit source to use the masses of the record",
             RuntimeWarning,
             stacklevel=4,
         )
