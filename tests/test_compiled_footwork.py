@@ -129,7 +129,7 @@ def test_compiled_contact_update_equals_python(seed: int, morphology: Morphology
     assert_compiled_equals_python(footwork.is_waiting_for_touchdown, f, gait)
     for foot in range(4):
         assert_compiled_equals_python(footwork.is_blocked, f, body, feet, normals, foot)
-        assert_compiled_equals_python(footwork.is_stuck, f, body, motion, normals, foot)
+        assert_compiled_equals_python(footwork.is_at_rest, f, body, motion, normals, foot)
         assert_compiled_equals_python(footwork.is_mid_swing, f, foot)
         assert_compiled_equals_python(footwork.is_grounded, f, foot)
 

@@ -12,7 +12,7 @@ from raising import raises
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, LocomotionMode, Morphology
 from quaddyn.locomotion.contact_estimation import has_model_mismatch, reset_contact_estimate
-from quaddyn.locomotion.footwork import allocate_footwork, is_blocked, is_stuck
+from quaddyn.locomotion.footwork import allocate_footwork, is_at_rest, is_blocked
 from quaddyn.locomotion.morphology import make_body_parameters
 from quaddyn.locomotion.motion import allocate_motion
 from quaddyn.locomotion.swing import SwingTrajectory, start_swing
@@ -81,7 +81,7 @@ def test_late_foot_with_a_faint_force_is_a_touchdown(solo12: Robot) -> None:
     for height, rate, found in ((0.03, 0.0, False), (0.1, 0.0, True), (0.1, 0.5, False)):
         motion.feet[:] = footwork.swings.position[0] + [0.0, 0.0, height * p.length]
         motion.foot_velocities[0, 2] = rate * footwork.swings.velocity[0, 2]
-        assert is_stuck(footwork, body, motion, up, 0) is found and not is_stuck(footwork, body, motion, up, 1)
+        assert is_at_rest(footwork, body, motion, up, 0) is found and not is_at_rest(footwork, body, motion, up, 1)
 
     felt, dynamics = ContactRecords(solo12, DT), qd.Dynamics(solo12)
     plant, standing = qd.Simulation(solo12, dt=DT), qd.WholeBodyController(solo12, dt=DT)

@@ -336,7 +336,7 @@ class ContactInputs(Record):
     # Feet that lag behind their paths need less force to count as in contact: the shanks of some robots are so light
     # that a swing foot cannot press harder.
     is_blocked: IntVector  # (4,) whether a foot lags behind its path
-    is_stuck: IntVector  # (4,) whether a foot is far behind its path and hardly moves
+    is_at_rest: IntVector  # (4,) whether a foot is far behind its path and hardly moves
     is_mid_swing: IntVector  # (4,) whether a foot is far from the ground
     is_too_fast: IntVector  # (4,) whether a foot is too fast to be in contact, see `is_too_fast`
     is_touching: IntVector  # (4,) whether the sensor of a foot measures contact
@@ -418,7 +418,7 @@ def detect_contacts(m: ContactModel, e: ContactEstimate, x: ContactInputs) -> No
         force = vec3(e.forces[foot]) @ vec3(x.normals[foot])
         update_trigger(e.trigger, foot, e.time, force)
         # Impacts on obstacles raise the error of the estimate; for a foot at rest, the minimum force is sufficient.
-        min_force = min_blocked_force if x.is_stuck[foot] == 0 else m.min_blocked_force
+        min_force = min_blocked_force if x.is_at_rest[foot] == 0 else m.min_blocked_force
         is_pressed = x.is_blocked[foot] != 0 and force > min_force
         e.in_contact[foot] = int(x.is_too_fast[foot] == 0 and (e.trigger.in_contact[foot] != 0 or is_pressed))
     e.is_known = e.time >= m.startup_time
@@ -612,5 +612,5 @@ def make_contact_estimate(robot: Robot, morphology: Morphology, dt: float) -> Co
 
 def allocate_contact_inputs() -> ContactInputs:
     """Returns a record for `estimate_contacts`."""
-    feet = dict.fromkeys(("is_blocked", "is_stuck", "is_mid_swing", "is_too_fast", "is_touching"), len(FEET))
+    feet = dict.fromkeys(("is_blocked", "is_at_rest", "is_mid_swing", "is_too_fast", "is_touching"), len(FEET))
     return ContactInputs.allocate(normals=(len(FEET), 3), **feet)

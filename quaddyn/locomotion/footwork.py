@@ -106,7 +106,7 @@ MAX_CONTACT_SPEED, MAX_SEPARATION_SPEED = 1.0, 0.5
 #: Minimum distance by which the path of a late foot has moved on into the ground if the foot is blocked [l].
 BLOCKED_FOOT_DEPTH = 0.02
 #: The same for a foot that hardly moves [l]: the minimum contact force is then sufficient for a contact.
-STUCK_FOOT_DEPTH = 0.06
+RESTING_FOOT_DEPTH = 0.06
 #: Maximum time for which the gait waits for a late touchdown, as a fraction of the swing.
 MAX_TOUCHDOWN_DELAY = 0.3
 #: Maximum offset of a foothold from the nominal position under the body: forward or backward and outward [l], and
@@ -235,7 +235,7 @@ def is_blocked(f: FootworkState, body: BodyParameters, feet: Matrix, normals: Ma
 
 
 @entry("contacts and footholds")
-def is_stuck(f: FootworkState, body: BodyParameters, motion: Motion, normals: Matrix, foot: int) -> bool:
+def is_at_rest(f: FootworkState, body: BodyParameters, motion: Motion, normals: Matrix, foot: int) -> bool:
     """Returns whether a late foot hardly moves although its path has continued far into the ground.
 
     Args:
@@ -251,7 +251,7 @@ def is_stuck(f: FootworkState, body: BodyParameters, motion: Motion, normals: Ma
     depth: float = (vec3(motion.feet[foot]) - vec3(f.swings.position[foot])) @ normal
     rate: float = vec3(motion.foot_velocities[foot]) @ normal
     path_rate: float = vec3(f.swings.velocity[foot]) @ normal
-    return depth > STUCK_FOOT_DEPTH * body.length and rate > BLOCKED_SPEED_FRACTION * path_rate
+    return depth > RESTING_FOOT_DEPTH * body.length and rate > BLOCKED_SPEED_FRACTION * path_rate
 
 
 @entry("contacts and footholds")

@@ -31,10 +31,10 @@ from .footwork import (
     BalanceState,
     FootworkState,
     advance_swings,
+    is_at_rest,
     is_blocked,
     is_grounded,
     is_mid_swing,
-    is_stuck,
     is_too_fast,
     is_waiting_for_touchdown,
     set_foot_reference,
@@ -324,7 +324,7 @@ def prepare_contact_inputs(w: WalkData) -> None:
         write_ground_normals(w.ground, x.normals)
     for foot in range(4):
         x.is_blocked[foot] = int(is_blocked(w.footwork, w.body, w.motion.feet, x.normals, foot))
-        x.is_stuck[foot] = int(is_stuck(w.footwork, w.body, w.motion, x.normals, foot))
+        x.is_at_rest[foot] = int(is_at_rest(w.footwork, w.body, w.motion, x.normals, foot))
         x.is_mid_swing[foot] = int(is_mid_swing(w.footwork, foot))
         # On slippery ground, feet in contact slide as fast.
         x.is_too_fast[foot] = int(not is_slippery(w.friction) and is_too_fast(w.body, w.motion, x.normals, foot))
