@@ -260,8 +260,40 @@ def test_compiled_mode_decisions_equal_python(mode: ModeCode) -> None:
         assert_compiled_equals_python(modes.is_stance_misplaced, feet, path, stance, body.length)
 
 
+def allocate_displacements(nv: int) -> TickDisplacements:
+    names = ("last_v", "step", "net_change", "excursion", "squared_change", "squared_rate")
+    return TickDisplacements.allocate(last_q=nv + 1, change_products=(nv, nv), **dict.fromkeys(names, nv))
+
+
+def test_compiled_comparison_of_coordinates_equals_python() -> None:
+    rng, conventions = make_generator("coordinates", 0), set()
+    for fault in range(8):
+        sums, q = allocate_displacements(9), np.zeros(10)
+        sums.dt, sums.has_floating_base, sums.has_scalar_joints, q[6] = 0.01, True, True, 1.0
+        for k in range(60):
+            v = np.sin(0.3 * k + np.arange(9.0)) * (1.0 + 0.1 * rng.normal(size=9))
+            q[7:] += 0.01 * v[6:]
+            q[:3] += 0.01 * v[:3]
+            q[3:6] += 0.001 * v[3:6]
+            q[3:7] /= np.linalg.norm(q[3:7])
+            given = [
+                v,
+                -v,
+                57.0 * v,
+                0.0 * v,
+                np.r_[v[3:6], v[:3], v[6:]],
+                np.r_[v[:7], -v[7], v[8]],
+                v[[*range(6), 7, 8, 6]],
+            ]
+            arguments = sums, q[:3].copy(), v[:3], q.copy(), (*given, 9.5 * v)[fault]
+            assert_machine_code_equals_python(has_inconsistent_motion, *arguments)
+            has_inconsistent_motion(*arguments)
+        conventions.add(int(sums.convention))
+    assert len(conventions) >= 6
+
+
 def test_compiled_tick_period_equals_python() -> None:
-    rng, sums, com, periods = make_generator("ticks", 0), TickDisplacements.allocate(), np.zeros(3), []
+    rng, sums, com, periods = make_generator("ticks", 0), allocate_displacements(6), np.zeros(3), []
     sums.dt, sums.has_floating_base = 0.01, True
     for k in range(100):
         velocity = rng.normal(1.0, 0.1, 3)

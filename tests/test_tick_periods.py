@@ -6,6 +6,7 @@ import functools
 import pickle
 import re
 import warnings
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -92,6 +93,53 @@ def test_custom_loop_with_another_convention_of_the_state_is_detected(
         return
     assert len(caught) == 1 and re.search(message, str(caught[0].message)) and caught[0].filename == __file__
     assert not command.ok and command.timing == str(caught[0].message)
+
+
+ORDER = [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]
+#: Change of a velocity, and expected beginning and content of the warning.
+VELOCITIES = [
+    (lambda v: v, ""),
+    (lambda v: np.r_[v[:6], np.degrees(v[6:])], r"v: the joints .* v\[6:\] were in deg/s"),
+    (lambda v: np.r_[v[:6], 30.0 / np.pi * v[6:]], r"v: the joints .* revolutions per minute"),
+    (lambda v: np.r_[v[:6], -v[6:]], r"v: the joints .* v\[6:\] had the opposite sign"),
+    (lambda v: np.r_[v[:6], 3.0 * v[6:]], r"v: the joints .* 0\.3\d times"),
+    (lambda v: np.r_[v[:7], -v[7], v[8:]], r"v: q\[8\] changes .* v\[7\] had the opposite sign"),
+    (lambda v: np.r_[v[:6], v[6:][ORDER]], r"v: joints .* another order"),
+    (lambda v: 0.0 * v, r"v: the joints .* v\[6:\] were not zero"),
+    (lambda v: np.r_[v[3:6], v[:3], v[6:]], r"v: the base turns .* as if v\[:3\] were its angular velocity"),
+    (lambda v: np.r_[v[:3], np.degrees(v[3:6]), v[6:]], r"v: the base turns .* v\[3:6\] were in deg/s"),
+    (lambda v: np.r_[v[:3], -v[3:6], v[6:]], r"v: the base turns .* v\[3:6\] had the opposite sign"),
+    (lambda v: np.r_[1e3 * v[:3], v[3:]], r"v: the base moves .* 0\.00\d+ times .* m/s"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), VELOCITIES)
+def test_velocity_that_contradicts_the_change_of_the_configuration_is_named(change: Any, message: str) -> None:
+    """The controller gets another velocity than that of the robot, which another controller moves."""
+    plant, dynamics, controller = Simulation(go2(), dt=2e-3), qd.Dynamics(go2()), walker(2e-3)
+    controller.reset()
+    other, wbc = qd.Dynamics(go2()), qd.WholeBodyController(go2(), dt=2e-3)
+    found: dict[str, None] = {}
+    for _ in range(800):
+        command = controller.compute(dynamics.update(plant.q, plant.v), (0.4, 0.0, 0.3))
+        state = other.update(plant.q, change(np.array(plant.v)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found[wbc.compute(state, command.contacts).timing] = None
+        plant.step(command.tau)
+    texts = [text for text in found if text]
+    assert len(texts) == bool(message) and command.timing == ""
+    assert not texts or re.match(message, texts[0]), texts
+
+
+@pytest.mark.parametrize("case", [3, 6])
+def test_locomotion_controller_names_the_joint_velocities_with_which_a_robot_falls(case: int) -> None:
+    plant, dynamics, controller = Simulation(go2(), dt=2e-3), qd.Dynamics(go2()), walker(2e-3)
+    controller.reset()
+    change, message = VELOCITIES[case]
+    with pytest.warns(RuntimeWarning, match=message):
+        for _ in range(500):
+            plant.step(controller.compute(dynamics.update(plant.q, change(np.array(plant.v))), (0.3, 0.0, 0.0)).tau)
 
 
 def test_plant_rejects_a_controller_of_another_period() -> None:
@@ -184,8 +232,8 @@ def make_motion(x: float, u: float) -> tuple[Vec3, Vec3, np.ndarray, np.ndarray]
     return (
         vec3(x, 0.0, 0.3),
         vec3(u, 0.0, 0.0),
-        np.array([x, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0]),
-        np.array([u, 0.0, 0.0, 0.0, 0.0, 0.0]),
+        np.array([x, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0, *go2().q_home[7:]]),
+        np.array([u, *np.zeros(go2().nv - 1)]),
     )
 
 

@@ -360,6 +360,9 @@ class LocomotionBatch(StrictAttributes, fixed=("robot", "dt", "n", "threads")):
             self._has_warned_of_motion, of_lane = True, make_tick_displacements(self.robot, self.dt)
             of_lane.other_period = float(periods[lanes[0]])
             of_lane.convention = StateConvention(int(conventions[lanes[0]]))
+            of_lane.scale = float(self._view(sums, "scale")[lanes[0]])
+            of_lane.velocity_index = int(self._view(sums, "velocity_index")[lanes[0]])
+            of_lane.other_index = int(self._view(sums, "other_index")[lanes[0]])
             warnings.warn(f"lane {lanes[0]}: {describe_inconsistent_motion(of_lane)}", RuntimeWarning, stacklevel=3)
 
     def _make_command(self) -> LocomotionBatchCommand:
