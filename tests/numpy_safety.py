@@ -216,7 +216,9 @@ class NumpySafety:
         counts["position"] += int((np.abs(torque) > left).sum())
         torque = np.clip(torque, -left, left)
         self.torque = np.where(np.isfinite(torque), torque, 0.0)
-        tau = np.where(self.torque == command.tau + pd, command.tau, self.torque - pd)
-        keeps = (np.abs(pd) <= most) & (np.abs(tau) <= most)
+        tau, keeps = np.where(self.torque == command.tau + pd, command.tau, self.torque - pd), np.abs(pd) <= most
+        tau = np.where(keeps, tau, self.torque)
+        counts["torque"] += int((np.abs(tau) > most).sum())
+        self.torque = np.where(keeps & (np.abs(tau) > most), np.clip(tau, -most, most) + pd, self.torque)
         kept = [np.where(keeps, part, 0.0) for part in (command.position, command.velocity, kp, kd)]
-        return np.array([np.where(keeps, tau, self.torque), *kept])
+        return np.array([np.clip(tau, -most, most), *kept])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -645,3 +647,15 @@ def test_slow_leg_swings_do_not_pull_the_robot_downhill() -> None:
 def test_tilt_rotation_is_the_exponential_of_a_horizontal_vector() -> None:
     for a, b in ((0.0, 0.0), (0.1, -0.2), (1e-12, 0.0), (0.7, 1.1)):
         np.testing.assert_allclose(make_tilt_rotation(a, b), pin.exp3(np.array([a, b, 0.0])), atol=1e-12)
+
+
+def test_commands_can_be_pickled_and_copied_before_their_details_are_read(go2: qd.Robot) -> None:
+    dynamics, controller = qd.Dynamics(go2), qd.LocomotionController(go2)
+    for command_velocity in ((0.0, 0.0, 0.0), (0.3, 0.0, 0.1)):
+        command = controller.compute(dynamics.update(go2.q_home, np.zeros(go2.nv)), command_velocity)
+        copies = pickle.loads(pickle.dumps(command)), copy.deepcopy(command)
+        controller.compute(dynamics.update(go2.q_home, np.zeros(go2.nv)), (0.0, 0.2, 0.0))
+        for copied in copies:
+            np.testing.assert_array_equal(copied.tau, command.tau)
+            np.testing.assert_array_equal(copied.reference_velocity, command.reference_velocity)
+            assert copied.limit_reason == command.limit_reason and copied.footholds.keys() == command.footholds.keys()

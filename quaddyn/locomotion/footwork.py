@@ -795,6 +795,7 @@ class Footwork:
     def restart(self) -> None:
         """Forgets the terrain of all foothold selections, after the record is reset."""
         self.windows[:] = [None] * len(FEET)
+        self._had_stance[:] = [False] * len(FEET)
         self._is_map_known = self.state.terrain.is_known
 
     def set_map_known(self, is_known: bool) -> None:

@@ -55,6 +55,7 @@ def restart_averages(progress: ProgressState, command: Vec3) -> None:
 def reset_progress(progress: ProgressState) -> None:
     """Resets the averages, so that every command is accepted again."""
     restart_averages(progress, vec3(0.0, 0.0, 0.0))
+    progress.is_saturated = False
 
 
 @entry("progress of the robot")

@@ -61,15 +61,15 @@ class RecordSnapshot(Generic[R]):
         record: a record that `Record.allocate` made, or a part of one.
     """
 
-    __slots__ = ("_layout", "_memory")
+    __slots__ = ("_block", "_layout")
 
     def __init__(self, record: R) -> None:
-        self._memory = record.block.data
+        self._block = record.block
         self._layout = find_layout(record, address(record.block))
 
     def take(self) -> bytearray:
         """Returns the memory of a copy, for `restore`."""
-        return bytearray(self._memory)
+        return bytearray(self._block.data)
 
     def restore(self, memory: bytearray) -> R:
         """Returns the record as it was when the memory was copied."""

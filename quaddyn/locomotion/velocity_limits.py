@@ -368,6 +368,8 @@ def clamp_velocity_on_rough_ground(
         extra_clearance: additional clearance of the feet [l].
         has_high_steps: whether the ground has high steps.
     """
+    if is_zero_velocity(velocity):
+        return LimitReason.NONE
     x, y, yaw_rate = velocity[0], velocity[1], velocity[2]
     speed = max(compute_max_hip_speed(legs, x, y, yaw_rate), MIN_SPEED)
     max_stride = max(compute_swing_length(legs, gait) - extra_clearance, 0.0) * body.length

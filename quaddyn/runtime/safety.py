@@ -58,14 +58,14 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "limit_arrays")):
     """Safety layer: checks sensor readings and limits commands at every tick, independently of the controller.
 
     *Limited* commands continue: gains, torques, torque rates, torques that accelerate a joint at its speed limit or
-    push it into its position limit are clamped and counted in `clamp_counts`.  A spring or feed-forward torque that is
-    above the torque limit by itself is replaced by the clamped sum of both.  A foot sensor that is frozen or reads
-    NaN is ignored.
+    push it into its position limit are clamped and counted in `clamp_counts`.  A spring torque that is above the
+    torque limit by itself is replaced by the clamped torque, such a feed-forward torque is clamped.  A foot sensor that
+    is frozen or reads NaN is ignored.
 
     A *fault* switches the motors to damping from the same tick on until `reset`: readings that are not finite, stale,
-    frozen, jumping or inconsistent; an accelerometer in another unit; sensors that stop reporting; positions,
-    velocities, torques, temperatures and power beyond their limits; measured torques that do not track the command; a
-    tilted trunk; a command that is not finite; and faults raised by `raise_fault`.
+    frozen, jumping or inconsistent; sensors that stop reporting; positions, velocities, torques, temperatures and power
+    beyond their limits; measured torques that do not track the command; a tilted trunk; a command that is not finite;
+    and faults raised by `raise_fault`.  An accelerometer in another unit is a fault from the next tick on.
 
     The layer contains no controller and no dynamics.  It is compiled; `quaddyn.runtime.export_safety` writes it as C99.
 

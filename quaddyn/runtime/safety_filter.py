@@ -98,13 +98,17 @@ def limit_command(limits: LimitArrays, reading: SensorArrays, command: CommandAr
         # A torque within all limits leaves the command as it is.
         tau = command.tau[i] if torque == requested else torque - pd_torque
         # If a spring or feed-forward torque alone is above the limit, the other one compensates it only until the joint
-        # moves: both are replaced by the clamped torque.
-        if not (abs(pd_torque) <= max_torque and abs(tau) <= max_torque):
+        # moves.  A spring is replaced by the clamped torque, a feed-forward torque is clamped.
+        if not abs(pd_torque) <= max_torque:
             tau = torque
             command.position[i] = 0.0
             command.velocity[i] = 0.0
             command.stiffness[i] = 0.0
             command.damping[i] = 0.0
+        elif abs(tau) > max_torque:
+            memory.clamp_counts.torque += 1
+            tau = min(max(tau, -max_torque), max_torque)
+            torque = tau + pd_torque
         command.tau[i] = tau
         memory.commanded_torque[i] = torque
 

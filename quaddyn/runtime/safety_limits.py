@@ -168,7 +168,9 @@ class SafetyLimits:
             ("max_temperature", MAX_TEMPERATURE, "temperature of any motor", "pass degrees Celsius"),
         ):
             value = getattr(self, name)
-            if value is defaults[name]:  # defaults cause no warning, even for joints with a small range
+            if (
+                np.ndim(value) == 0 and value == defaults[name]
+            ):  # defaults cause no warning, even for joints with a small range
                 continue
             values = np.broadcast_to(value, (robot.nu,))
             bounds = np.broadcast_to(largest, (robot.nu,))

@@ -27,6 +27,7 @@ class TimeStampFilter:
     def __init__(self, *, bounded: bool = False) -> None:
         self._bounded = bounded
         self._last, self._now = -math.inf, -math.inf
+        self._rejected = (-math.inf, -math.inf)  # stamp and caller's clock of the last rejected reading
         self._unit, self._count = "", 0
 
     def accept(self, time: float, now: float) -> bool:
@@ -43,12 +44,16 @@ class TimeStampFilter:
             is_new = is_stamp(time) and time != self._last
         if is_new:
             self._last, self._now = time, now
-        elif elapsed > 0.0 and is_stamp(time) and self._count < MIN_REJECTED:
-            rate = (time - self._last) / elapsed
-            units = (x for x, y in UNIT_RATES.items() if y / MAX_RATE_FACTOR < rate < y * MAX_RATE_FACTOR)
-            unit = next(units, "")
-            self._count = self._count + 1 if unit == self._unit else 1
-            self._unit = unit
+            self._unit, self._count = "", 0
+        elif is_stamp(time) and self._count < MIN_REJECTED:
+            last_stamp, last_now = self._rejected
+            if now > last_now:
+                rate = (time - last_stamp) / (now - last_now)  # of both clocks since the last rejected reading
+                units = (x for x, y in UNIT_RATES.items() if y / MAX_RATE_FACTOR < rate < y * MAX_RATE_FACTOR)
+                unit = next(units, "")
+                self._count = self._count + 1 if unit == self._unit else 1
+                self._unit = unit
+                self._rejected = (time, now)
         return is_new
 
     @property
