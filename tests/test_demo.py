@@ -634,7 +634,7 @@ def test_velocity_beyond_the_gait_is_reported_with_its_limit() -> None:
         command.is_limited
         and command.limit_reason == controller.velocity_limit_reason([9, 0, 0]) == "stride of the gait"
     )
-    assert "requested +9.000" in str(command) and "limit of the gait on these legs: stride of the gait" in str(command)
+    assert "requested +9.000" in str(command) and "(limited: stride of the gait" in str(command)
     slow = controller.compute(s, (0.1, 0.0, 0.0))
     assert not slow.is_limited and slow.limit_reason == "" and "asked" not in str(slow)
     assert controller.velocity_limit_reason((0.0, 9.0, 0.0)) == "feet would cross"

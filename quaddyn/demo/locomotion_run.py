@@ -22,7 +22,7 @@ from ..dynamics import State
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import (
     FEET,
-    GAIT_LIMIT_MESSAGE,
+    LIMIT_MESSAGE,
     JumpPlan,
     LocomotionCommand,
     LocomotionController,
@@ -532,7 +532,7 @@ class LocomotionRun(DemoRun):
                 1,
                 "requested: "
                 + velocity_format.format(*command.requested_velocity.tolist())
-                + f" ({GAIT_LIMIT_MESSAGE}: {command.limit_reason})",
+                + f" ({LIMIT_MESSAGE}: {command.limit_reason})",
             )
         if wbc_command is not None:
             active = wbc_command.levels[0].active

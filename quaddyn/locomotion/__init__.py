@@ -4,7 +4,7 @@
 __compilation_unit__ = "walking"
 
 from ..deprecation import renamed_names
-from .command import GAIT_LIMIT_MESSAGE, LocomotionCommand
+from .command import LIMIT_MESSAGE, LocomotionCommand
 from .controller import LocomotionController
 from .embedded.walker_batch import LocomotionBatch, LocomotionBatchCommand
 from .foothold import Foothold, FootholdCandidate
@@ -20,7 +20,7 @@ from .swing import SwingTrajectory
 __getattr__ = renamed_names(
     __name__,
     {
-        "LIMIT": "GAIT_LIMIT_MESSAGE",
+        "LIMIT": "LIMIT_MESSAGE",
         "Clock": "GaitScheduler",
         "Mode": "LocomotionMode",
         "Proportions": "Morphology",
@@ -35,7 +35,7 @@ __getattr__ = renamed_names(
 __all__ = [
     "FEET",
     "GAITS",
-    "GAIT_LIMIT_MESSAGE",
+    "LIMIT_MESSAGE",
     "Foothold",
     "FootholdCandidate",
     "Gait",

@@ -133,7 +133,7 @@ class WalkDetails:
 
 #: Beginning of the text of a clamped command, and reasons for a limit besides those of
 #: `LocomotionController.velocity_limit_reason`.
-GAIT_LIMIT_MESSAGE = "limit of the gait on these legs"
+LIMIT_MESSAGE = "limited"
 FALLEN, NO_GROUND, JUMPS = "fallen", "no ground under the feet", "the robot jumps"
 
 
@@ -312,7 +312,7 @@ class LocomotionCommand:
         if self.jump_plan is not None:
             return f"{self.mode.value}; {self.jump_plan}"
         limit_text = (
-            f"; requested {speeds.format(*self.requested_velocity)} ({GAIT_LIMIT_MESSAGE}: {self.limit_reason})"
+            f"; requested {speeds.format(*self.requested_velocity)} ({LIMIT_MESSAGE}: {self.limit_reason})"
             if self.is_limited
             else ""
         )

@@ -43,6 +43,9 @@ MIN_CORRELATION, MAX_CONTRADICTING_CORRELATION = 0.9, 0.5
 #: Relative tolerance of a conversion of units, and minimum fraction of the squared change of all joints of a compared
 #: joint.
 UNIT_TOLERANCE, MIN_JOINT_FRACTION = 0.2, 0.01
+#: Minimum ratio of two units, or of its inverse: contacts change velocities within a tick, so that the change of slow
+#: joints is up to 1.5 times what the velocities before and after it say.
+MIN_UNIT_RATIO = 2.5
 #: Ratios of change and velocity of units: degrees per second, revolutions per minute.
 DEGREE, RPM = math.pi / 180.0, math.pi / 30.0
 
@@ -232,6 +235,12 @@ def has_same_scale(scale: float) -> bool:
 
 
 @compiled()
+def has_other_unit(scale: float) -> bool:
+    """Returns whether a ratio of change and velocity, greater than zero, is large or small enough for another unit."""
+    return scale > MIN_UNIT_RATIO or scale * MIN_UNIT_RATIO < 1.0
+
+
+@compiled()
 def find_group_convention(sums: TickDisplacements, begin: int, end: int, kind: int) -> int:
     """Returns the convention of velocities begin to end as a whole: `kind` plus 0 (zero) to 4 (scale), or 0."""
     largest, steadiest = 0.0, 0.0
@@ -256,7 +265,7 @@ def find_group_convention(sums: TickDisplacements, begin: int, end: int, kind: i
         return kind + 3
     # A factor of all velocities is another period.
     is_reference = begin > 0 and has_same_scale(compute_scale(sums, 0, 3))
-    return kind + 4 if is_reference else 0
+    return kind + 4 if is_reference and has_other_unit(scale) else 0
 
 
 @compiled()
@@ -388,7 +397,8 @@ def measure_tick_period(sums: TickDisplacements, position: Vec3, velocity: Vec3,
         return 0.0  # the joints are to show first whether it is the period or the velocity
     restart_sums(sums)
     if has_other_period and sums.has_floating_base and has_same_scale(sums.joint_scale):
-        sums.convention, sums.scale = StateConvention.LINEAR_SCALE, period / sums.dt
+        if has_other_unit(period / sums.dt):
+            sums.convention, sums.scale = StateConvention.LINEAR_SCALE, period / sums.dt
     elif has_other_period:
         sums.other_period = period
         return period
