@@ -20,6 +20,7 @@ from .swing import SwingTrajectory
 __getattr__ = renamed_names(
     __name__,
     {
+        "GAIT_LIMIT_MESSAGE": "LIMIT_MESSAGE",
         "LIMIT": "LIMIT_MESSAGE",
         "Clock": "GaitScheduler",
         "Mode": "LocomotionMode",
