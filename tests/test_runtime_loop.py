@@ -455,7 +455,7 @@ def test_a_walking_controller_stands_up_trots_and_lies_down_on_sensor_readings(g
     assert report.velocity_limit == ""
     operator.walk((300.0, 0.0, 20.0))
     report = loop.run(0.1)
-    assert re.search(r"commanded .* requested \+300.* \+20.* rad/s \(limit of the gait", report.velocity_limit)
+    assert re.search(r"commanded .* requested \+300.* \+20.* rad/s \(limited: ", report.velocity_limit)
     assert f"the requested velocity was limited: {report.velocity_limit}" in str(report)
     operator.damp()
     operator.read_device = lambda now: loop.request_stop() if loop.stage is Stage.DAMP else None
