@@ -396,8 +396,8 @@ def commands() -> set[tuple[str, ...]]:
 MISUSED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("robots",): ("--no-such-option",),
     ("check",): (),
-    ("view",): ("nobody",),
-    ("demo",): ("--robot", "nobody"),
+    ("view",): ("missing_robot",),
+    ("demo",): ("--robot", "missing_robot"),
     ("leg",): ("ur5",),
     ("datasheet",): ("go2", "--only", "nothing", "--workers", "0"),
     ("excite",): ("go2",),

@@ -1082,7 +1082,7 @@ def test_invalid_records_are_rejected() -> None:
         ({"format": 7}, "format 7"),
         ({"limits": {"joint": {"torque": 1.0}}}, "not a record"),
         ({"feet": 3}, "not a record"),
-        ({"actuated": ["nobody"]}, "nobody"),
+        ({"actuated": ["missing_joint"]}, "missing_joint"),
     ):
         raises(qd.QuaddynError, why, from_record, {**good, **wrong})
     raises(qd.ArgumentError, "not a record", from_record, {"format": 1})

@@ -106,7 +106,7 @@ def test_real_robot_files_load_with_independent_coordinates() -> None:
         (("b", 5e-324, 0.0), "a multiplier must be between 1e-06 and 1e\\+06"),
         (("b", -1e-7, 0.0), "a multiplier must be between"),
         (("z_mirror", 1.0, 0.0), "mimics itself"),
-        (("nobody", 1.0, 0.0), "does not exist"),
+        (("missing_joint", 1.0, 0.0), "does not exist"),
         (("before", 1.0, 0.0), "in a circle"),
         (("bolted", 1.0, 0.0), "a fixed joint, which has no single coordinate"),
     ],

@@ -830,7 +830,7 @@ def test_live_demo_is_controlled_by_keys(new_page: Callable[[], Page]) -> None:
         text = "document.getElementById('text').textContent"
         page.wait(f"{text}.startsWith('standing')")
         still = page.pixels()
-        assert count_red_pixels(still) > 50, "contact forces of who stands"
+        assert count_red_pixels(still) > 50, "contact forces of the standing robot"
         press(page, "KeyW", "w", down=True)
         page.wait(f"{text}.startsWith('trot: moving') && /measured[^+-]*[+]0[.][2-9]/.test({text})", timeout=PATIENCE)
         trotting = page.pixels()

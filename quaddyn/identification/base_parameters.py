@@ -157,7 +157,7 @@ class StackedRegressor:
         q, v, a = random_states(robot, 3, rng)
         inertial = parameter < N_INERTIAL_COLUMNS
         out = np.zeros((robot.nv, self.width), dtype=bool)
-        # Structure, not chance: a joint's row sees the columns of the joints that it supports (Featherstone 2008, 3.5).
+        # A joint's row is nonzero only in the columns of the bodies that it supports (Featherstone 2008, sec. 3.5).
         for i in range(1, robot.model.njoints):
             joint = robot.model.joints[i]
             rows = slice(joint.idx_v, joint.idx_v + joint.nv)

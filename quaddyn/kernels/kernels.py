@@ -549,9 +549,9 @@ def generate_c(
 ) -> str:
     """Returns C99 source of one operation: ``void go2_rnea(const double q[19], ..., double tau[18])``.
 
-    The text is self-contained (it includes math.h only), allocates nothing and has no branches; its banner describes
-    what it computes, in what order, and with how many operations.  Unlike compiled kernels it does not validate its
-    arguments.
+    The text is self-contained (it includes math.h only), allocates nothing and has no branches.  Its first comment
+    gives the quantity, the order of joints and arguments, and the number of operations.  Unlike compiled kernels it
+    does not validate its arguments.
 
     Args:
         robot: a loaded robot.

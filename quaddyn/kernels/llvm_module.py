@@ -129,7 +129,7 @@ def _batch_function(program: Program, target: Target) -> str:
 
 
 class StreamingBodyWriter(ProgramBodyWriter):
-    """Writer of a program over one state whose results are stored as soon as they are computed.
+    """Writer of the LLVM code of a program for one state, which stores each result right after its computation.
 
     A result therefore occupies no register until the end.  The code validates its inputs alone: finite inputs of usual
     size have finite results, and summing hundreds of them would cost a tenth of the time.

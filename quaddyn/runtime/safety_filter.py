@@ -95,7 +95,7 @@ def limit_command(limits: LimitArrays, reading: SensorArrays, command: CommandAr
         # A torque that is not finite is replaced by zero.
         if not math.isfinite(torque):
             torque = 0.0
-        # A torque within all limits leaves the command as it is.
+        # The command is unchanged if its torque is within all limits.
         tau = command.tau[i] if torque == requested else torque - pd_torque
         # If a spring or feed-forward torque alone is above the limit, the other one compensates it only until the joint
         # moves.  A spring is replaced by the clamped torque, a feed-forward torque is clamped.

@@ -44,7 +44,7 @@ MIN_CORRELATION, MAX_CONTRADICTING_CORRELATION = 0.9, 0.5
 #: joint.
 UNIT_TOLERANCE, MIN_JOINT_FRACTION = 0.2, 0.01
 #: Minimum ratio of two units, or of its inverse: contacts change velocities within a tick, so that the change of slow
-#: joints is up to 1.5 times what the velocities before and after it say.
+#: joints is up to 1.5 times the mean of the velocities before and after it.
 MIN_UNIT_RATIO = 2.5
 #: Ratios of change and velocity of units: degrees per second, revolutions per minute.
 DEGREE, RPM = math.pi / 180.0, math.pi / 30.0
@@ -438,7 +438,7 @@ STATE_CONVENTION_WARNINGS = {
     ),
     StateConvention.ONE_JOINT_SIGN: "v: q[{q}] changes between ticks as if v[{v}] had the opposite sign; negate it",
     StateConvention.JOINT_ORDER: (
-        "v: joints change between ticks as if v had another order than q: q[{q}] changes as v[{other}] says; pass v in "
+        "v: joints change between ticks as if v had another order than q: the rate of q[{q}] is v[{other}]; pass v in "
         "the order of q"
     ),
 }
@@ -448,7 +448,7 @@ GROUP_WARNINGS = (
     "as if v[{v}] had the opposite sign; negate it",
     "as if v[{v}] were in deg/s; pass rad/s",
     "as if v[{v}] were in revolutions per minute; pass rad/s",
-    "{scale:.2g} times as fast as v[{v}] says; pass rad/s or m/s",
+    "{scale:.2g} times as fast as v[{v}]; pass rad/s or m/s",
 )
 
 
